@@ -1,0 +1,105 @@
+"""What running a node does besides computing its result.
+
+Unknown operators are opaque: they may write any storage, draw random numbers and change the ambient mode, so nothing is
+moved across them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator
+from torch.fx import GraphModule, Node
+
+from optimus.operators import Call, bind
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """``writes``: nodes whose storage is written. ``ordered``: stays in its place among other ordered nodes."""
+
+    writes: tuple[Node, ...] = ()
+    random: bool = False
+    ordered: bool = False
+    switches_mode: bool = False
+    reshapes: bool = False
+    opaque: bool = False
+
+    @property
+    def pure(self) -> bool:
+        """Whether the node may be moved, merged or dropped."""
+        return self == PURE
+
+
+PURE = Effects()
+OPAQUE = Effects(ordered=True, switches_mode=True, opaque=True)
+ASSERTION = Effects(ordered=True)
+
+PURE_MODULES = {"math", "_operator", "builtins", "torch.fx.experimental.sym_node"}
+SWITCHES = {"_set_grad_enabled", "_enter_autocast", "_exit_autocast", "_enter_inference_mode", "_exit_inference_mode", "set_deterministic_debug_mode",
+            "use_deterministic_algorithms", "_set_deterministic_algorithms", "set_default_dtype"}  # fmt: skip
+SIDE_EFFECTS = {"backward", "register_hook", "retain_grad", "set_", "resize_", "resize_as_", "swap_tensors", "record_stream"}
+
+
+def effects(node: Node, call: Call | None = None) -> Effects:
+    """The effects of ``node``; ``call`` is its canonical call where the caller has it already."""
+    if node.op in ("placeholder", "get_attr", "output"):
+        return PURE
+    if isinstance(node.target, HigherOrderOperator):
+        return _of_region(node)
+    call = bind(node) if call is None else call
+    if call is None:
+        return _of_unknown(node)
+    if call.op in SIDE_EFFECTS:
+        return OPAQUE
+    if "assert" in call.op:
+        return ASSERTION
+    if not (call.writes or call.random or call.reshapes):
+        return PURE
+    return Effects(call.written(), call.random, ordered=call.random, reshapes=call.reshapes)
+
+
+def _of_unknown(node: Node) -> Effects:
+    target: Any = node.target
+    name, module = getattr(target, "__name__", ""), getattr(target, "__module__", None) or ""
+    if name in SWITCHES:
+        return Effects(ordered=True, switches_mode=True)
+    if "assert" in name or name == "_check":
+        return ASSERTION
+    tensors = any(isinstance(a.meta.get("example_value", a.meta.get("val")), torch.Tensor) for a in node.all_input_nodes)
+    if node.op == "call_function" and (module in PURE_MODULES or name.startswith("sym_")):
+        in_place = name.startswith("i") and hasattr(operator, name[1:] or "-")
+        return OPAQUE if in_place and tensors else PURE
+    return OPAQUE
+
+
+def _of_region(node: Node) -> Effects:
+    """A higher-order operator does what the graphs it calls do."""
+    module = node.graph.owning_module
+    bodies = [_submodule(module, a) for a in node.all_input_nodes if a.op == "get_attr"]
+    graphs = [b for b in bodies if isinstance(b, GraphModule)]
+    if not graphs:
+        return OPAQUE
+    found = [effects(inner) for g in graphs for inner in g.graph.nodes]
+    if any(e.opaque or e.writes or e.reshapes for e in found):
+        return OPAQUE
+    random = any(e.random for e in found)
+    return Effects(random=random, ordered=random)
+
+
+def _submodule(module: torch.nn.Module | None, node: Node) -> Any:
+    found: Any = module
+    for part in str(node.target).split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def erasable(nodes: Iterable[Node]) -> bool:
+    """Whether every one of ``nodes`` may be dropped when nobody uses its result."""
+    return all(effects(n).pure for n in nodes)
+
+

@@ -1,0 +1,229 @@
+"""The driver (the paper's Algorithm 2): horizontal steps, then vertical ones, in the order of the plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from torch.fx import GraphModule, Node
+
+from optimus.horizontal import Schedule, common_key, schedule
+from optimus.journal import Journal
+from optimus.laws import ALL_LAWS, Law
+from optimus.operators import bind
+from optimus.pattern import Decline, HorizontalPattern, Match, Pattern, VerticalPattern
+from optimus.plan import Plan, default_plan
+from optimus.rewriter import Rewriter, Transaction, Validator
+from optimus.state import GraphState
+from optimus.values import is_plain, tensor
+
+FUSED = "optimus_fused"
+ROUNDS = 20  # horizontal rounds at most: each needs a group that the previous one brought within reach
+
+
+def rewrite(gm: GraphModule, plan: Plan | None = None, *, validate: Validator | str | None = None, grad: bool | None = None) -> Journal:
+    """Apply ``plan`` (default: every built-in pattern of Torch-IR) to ``gm`` in place.
+
+    ``validate``: a callable that judges each region before it is kept, or the name of one in the entry-point group
+    ``optimus.validators``. ``grad``: the grad mode at the entry of the graph (default: the one in force).
+
+    Raises ``TypeError`` for something else than a ``GraphModule`` and ``ValueError`` for an unknown validator. Nothing a
+    pattern does can raise: what goes wrong is undone and stands in the journal.
+    """
+    if not isinstance(gm, GraphModule):
+        raise TypeError(f"rewrite: got a {type(gm).__name__}; accepted is a torch.fx.GraphModule")
+    plan = default_plan() if plan is None else plan
+    return Engine(gm, plan, resolve_validator(validate), grad=grad).run()
+
+
+def resolve_validator(validate: Validator | str | None) -> Validator | None:
+    """The validator itself, or the one registered under a name."""
+    if validate is None or callable(validate):
+        return validate
+    from importlib.metadata import entry_points
+
+    found = {e.name: e for e in entry_points(group="optimus.validators")}
+    if validate not in found:
+        raise ValueError(f"validate={validate!r} is unknown; accepted are a callable, None and the names {sorted(found)}")
+    validator: Validator = found[validate].load()
+    return validator
+
+
+class Engine:
+    """One run of a plan over one graph and the graphs inside it."""
+
+    def __init__(self, gm: GraphModule, plan: Plan, validate: Validator | None = None, *, grad: bool | None = None, laws: frozenset[Law] = ALL_LAWS) -> None:
+        self.gm = gm
+        self.plan = plan
+        self.validate = validate
+        self.grad = grad
+        self.laws = laws
+        self.journal = Journal(plan=str(plan))
+
+    def run(self) -> Journal:
+        """Apply the plan; the graph is left valid whatever happens."""
+        start = time.perf_counter()
+        self.journal.nodes_before = _size(self.gm)
+        for gm in _graphs(self.gm):
+            self._run_graph(gm)
+        self.journal.nodes_after = _size(self.gm)
+        self.journal.stopped = self.journal.stopped or "every step of the plan is settled"
+        self.journal.seconds["all"] = time.perf_counter() - start
+        return self.journal
+
+    def _run_graph(self, gm: GraphModule) -> None:
+        if not any(tensor(n) is not None for n in gm.graph.nodes):
+            return
+        rewriter = Rewriter(GraphState.of(gm.graph, self.grad), self.journal, self.validate, self.laws)
+        before = len(self.journal.rewrites)
+        for kind in (HorizontalPattern, VerticalPattern):
+            for pattern in self.plan:
+                if isinstance(pattern, kind):
+                    self._step(pattern, rewriter)
+        if len(self.journal.rewrites) > before:
+            gm.graph.lint()
+            gm.recompile()
+
+    def _step(self, pattern: Pattern, rewriter: Rewriter) -> None:
+        start = time.perf_counter()
+        if isinstance(pattern, HorizontalPattern):
+            _horizontal(pattern, rewriter)
+        elif isinstance(pattern, VerticalPattern):
+            _vertical(pattern, rewriter)
+        self.journal.seconds[pattern.name] = self.journal.seconds.get(pattern.name, 0.0) + time.perf_counter() - start
+
+
+def _graphs(gm: GraphModule) -> list[GraphModule]:
+    """The graph and those of the higher-order regions it calls, innermost first."""
+    found = [m for m in gm.modules() if isinstance(m, GraphModule)]
+    return list(reversed(found))
+
+
+def _size(gm: GraphModule) -> int:
+    return sum(len(g.graph.nodes) for g in _graphs(gm))
+
+
+# ------------------------------------------------------------------------------------------------------------ vertical
+
+
+def _vertical(pattern: VerticalPattern, rewriter: Rewriter) -> None:
+    refusals: dict[Node, Decline] = {}
+    for _ in range(pattern.counter):
+        refusals.clear()
+        if not _sweep(pattern, rewriter, refusals):
+            break
+    for node, refusal in refusals.items():
+        rewriter.decline(pattern, node, refusal)
+
+
+def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, Decline]) -> bool:
+    """Visit every anchor once, in graph order, those included that the sweep makes. Whether anything changed."""
+    changed = False
+    state = rewriter.state
+    node = next(iter(state.graph.nodes))
+    while node.op != "output":
+        following = node.next
+        if node.op in ("call_function", "call_method") and _is_anchor(pattern, node):
+            found = pattern.find(node, state)
+            if isinstance(found, Decline):
+                refusals[node] = found
+            elif found is not None:
+                resume = _resume(found)
+                if rewriter.apply(pattern, found, lambda tx, m=found: pattern.rewrite(m, tx)):  # type: ignore[misc]
+                    changed = True
+                    following = resume.next
+        node = following
+    return changed
+
+
+def _resume(match: Match) -> Node:
+    """A node that survives the rewrite, behind which the sweep goes on."""
+    first = min((*match.nodes, match.before), key=lambda n: n._sort_key).prev
+    return first
+
+
+def _is_anchor(pattern: Pattern, node: Node) -> bool:
+    call = bind(node)
+    return call is not None and call.op in pattern.anchors
+
+
+# ---------------------------------------------------------------------------------------------------------- horizontal
+
+
+def _horizontal(pattern: HorizontalPattern, rewriter: Rewriter) -> None:
+    refusals: dict[Node, Decline] = {}
+    for _ in range(ROUNDS):
+        refusals.clear()
+        if not _round(pattern, rewriter, refusals):
+            break
+    for node, refusal in refusals.items():
+        rewriter.decline(pattern, node, refusal)
+
+
+def _round(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[Node, Decline]) -> bool:
+    changed = False
+    for segment in _segments(rewriter.state):
+        candidates = _candidates(pattern, segment, rewriter, refusals)
+        if len(candidates) < pattern.min_fuse_set_size:
+            refusals.update(dict.fromkeys(candidates, _too_few(pattern)))
+            continue
+        found = schedule(rewriter.state, segment, candidates, pattern.min_fuse_set_size, pattern.max_fuse_set_size, pattern.max_depth)
+        refusals.update(dict.fromkeys(found.lonely, _too_few(pattern)))
+        if found.groups:
+            _reorder(segment, found)
+            changed = any([_join(pattern, members, rewriter) for members in found.groups]) or changed
+    return changed
+
+
+def _too_few(pattern: HorizontalPattern) -> Decline:
+    return Decline("too_few", f"fewer than min_fuse_set_size={pattern.min_fuse_set_size} alike and near each other")
+
+
+def _segments(state: GraphState) -> list[list[Node]]:
+    """The runs of nodes between placeholders, changes of ambient mode, and the output."""
+    segments: list[list[Node]] = [[]]
+    for node in state.graph.nodes:
+        if node.op in ("placeholder", "output"):
+            continue
+        if state.effects(node).switches_mode:
+            segments.append([])
+        else:
+            segments[-1].append(node)
+    return [s for s in segments if s]
+
+
+def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: Rewriter, refusals: dict[Node, Decline]) -> dict[Node, Hashable]:
+    found: dict[Node, Hashable] = {}
+    for node in segment:
+        if node.op not in ("call_function", "call_method") or node.meta.get(FUSED) == pattern.name or not _is_anchor(pattern, node):
+            continue
+        key: Any = pattern.key(node, rewriter.state)
+        common = common_key(node)
+        if isinstance(key, Decline):
+            refusals[node] = key
+        elif key is not None and common is not None and _plain(node):
+            found[node] = (key, common)
+    return found
+
+
+def _plain(node: Node) -> bool:
+    return all(is_plain(t) for n in (node, *node.all_input_nodes) if (t := tensor(n)) is not None)
+
+
+def _reorder(segment: Sequence[Node], found: Schedule) -> None:
+    """Put the nodes of ``segment`` into the order of the schedule."""
+    place = segment[0].prev
+    for node in found.order:
+        if place.next is not node:
+            place.append(node)
+        place = node
+
+
+def _join(pattern: HorizontalPattern, members: list[Node], rewriter: Rewriter) -> bool:
+    def build(tx: Transaction) -> None:
+        pattern.fuse(members, tx)
+        for node in tx.new:
+            node.meta[FUSED] = pattern.name
+
+    return rewriter.apply(pattern, Match(tuple(members), members[0]), build)

@@ -1,0 +1,131 @@
+"""Structured views of the operators that cut tensors up and put them together, whatever their spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch.fx import Node
+
+from optimus.operators import bind
+from optimus.values import Size, same_size, tensor, value, wrap
+
+SPLITS = frozenset({"split", "split_with_sizes", "chunk", "tensor_split"})
+JOINS = frozenset({"cat", "stack"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One tensor cut into several along ``dim``: ``split`` keeps the dimension, ``unbind`` drops it.
+
+    ``sizes``: the extent of each piece along ``dim`` (1 each for ``unbind``). ``dim`` counts from the front.
+    """
+
+    node: Node
+    op: Literal["split", "unbind"]
+    input: Node
+    dim: int
+    sizes: tuple[Size, ...]
+
+    def pieces(self) -> dict[Node, int] | None:
+        """The users that take one piece each, with its number; None if some user does something else."""
+        found: dict[Node, int] = {}
+        for user in self.node.users:
+            index = piece_index(user)
+            if index is None:
+                return None
+            found[user] = index
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Several tensors put together along ``dim`` (counted from the front of the result).
+
+    ``cat`` extends a dimension, ``stack`` makes one.
+    """
+
+    node: Node
+    op: Literal["cat", "stack"]
+    inputs: tuple[Node, ...]
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Inputs ``start`` to ``stop`` (exclusive) of a join that are pieces ``first``, ``first + 1``, ... of one cut."""
+
+    start: int
+    stop: int
+    first: int
+
+    @property
+    def length(self) -> int:
+        """How many pieces."""
+        return self.stop - self.start
+
+
+def cut_of(node: Node) -> Cut | None:
+    """The cut that ``node`` makes, or None."""
+    call = bind(node)
+    if call is None or call.writes or call.op not in SPLITS | {"unbind"}:
+        return None
+    source, pieces = call["self"], value(node)
+    fake = tensor(source)
+    if fake is None or not isinstance(pieces, (tuple, list)) or not all(isinstance(p, torch.Tensor) for p in pieces):
+        return None
+    dim = wrap(call["dim"], fake.dim())
+    if dim is None:
+        return None
+    if call.op == "unbind":
+        return Cut(node, "unbind", source, dim, (1,) * len(pieces))
+    return Cut(node, "split", source, dim, tuple(p.shape[dim] for p in pieces))
+
+
+def join_of(node: Node) -> Join | None:
+    """The join that ``node`` makes, or None: also for inputs of unequal rank (``cat`` skips empty vectors) or unknown ones."""
+    call = bind(node)
+    if call is None or call.writes or call.op not in JOINS:
+        return None
+    inputs, result = call["tensors"], tensor(node)
+    if result is None or not isinstance(inputs, (tuple, list)) or not inputs:
+        return None
+    ranks = {t.dim() for i in inputs if (t := tensor(i)) is not None}
+    expected = result.dim() - (call.op == "stack")
+    dim = wrap(call["dim"], result.dim())
+    if ranks != {expected} or dim is None or any(tensor(i) is None for i in inputs):
+        return None
+    return Join(node, "cat" if call.op == "cat" else "stack", tuple(inputs), dim)
+
+
+def piece_index(node: Node) -> int | None:
+    """Which result of its one argument ``node`` takes, counted from the front; None if it is no such ``getitem``."""
+    call = bind(node)
+    if call is None or call.op != "getitem" or not isinstance(call["self"], Node):
+        return None
+    pieces = value(call["self"])
+    return wrap(call["index"], len(pieces)) if isinstance(pieces, (tuple, list)) else None
+
+
+def runs(inputs: Sequence[Node], pieces: dict[Node, int]) -> list[Run]:
+    """The longest runs of neighbouring pieces in rising order, by position."""
+    found: list[Run] = []
+    start = 0
+    while start < len(inputs):
+        if inputs[start] not in pieces:
+            start += 1
+            continue
+        first = pieces[inputs[start]]
+        stop = start + 1
+        while stop < len(inputs) and pieces.get(inputs[stop]) == first + stop - start:
+            stop += 1
+        found.append(Run(start, stop, first))
+        start = stop
+    return found
+
+
+def equal_sizes(sizes: Sequence[Size]) -> bool:
+    """Whether all ``sizes`` are the same for every input the graph admits."""
+    return all(same_size(sizes[0], s) for s in sizes[1:])

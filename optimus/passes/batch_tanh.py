@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.fx import Node
+
+from optimus.horizontal import shape_key
+from optimus.operators import bind
+from optimus.passes._batch import stack_inputs, unbind_results
+from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
+from optimus.rewriter import Transaction
+from optimus.state import GraphState
+from optimus.values import is_row_major, tensor
+
+
+@fires(*["n, k"] * 5)
+def functions(*xs):
+    return torch.cat([torch.tanh(x) for x in xs])
+
+
+@fires(*["n, k"] * 6)
+def spellings(a, b, c, d, e, f):
+    return a.tanh() + torch.tanh(b) * torch.tanh(input=c) - d.tanh() + e.tanh() * f.tanh()
+
+
+@fires("5, n, k")
+def slices(x):
+    return torch.stack([torch.tanh(s) for s in torch.unbind(x)])
+
+
+@fires(*["n"] * 5)
+def two_layers(*xs):
+    once = [torch.tanh(x) * 2 for x in xs]
+    return sum(torch.tanh(x) for x in once)
+
+
+@declines("too_few", *["n, k"] * 4)
+def four(*xs):
+    return torch.cat([torch.tanh(x) for x in xs])
+
+
+@declines("too_few", "n, k")
+def chained(x):
+    for _ in range(5):
+        x = torch.tanh(x)
+    return x
+
+
+@declines("too_few", *["n, k"] * 4, "m, k")
+def another_shape(*xs):
+    return torch.cat([torch.tanh(x) for x in xs])
+
+
+@declines("row_major", *["n, k"] * 5)
+def transposed(*xs):
+    return torch.stack([torch.tanh(x.t()) for x in xs])
+
+
+@declines("plain_call", *["n, k"] * 5, grad=False)
+def in_place(*xs):
+    return torch.cat([(x + 1).tanh_() for x in xs])
+
+
+@dataclass(frozen=True)
+class BatchTanh(HorizontalPattern):
+    """``tanh(x1), ..., tanh(xn)  ->  unbind(tanh(stack(x1, ..., xn)))``
+
+    Independent ``tanh`` of one shape become one over their stack.
+
+    Sound because an element-wise function commutes with stacking: slice ``k`` of the result reads slice ``k`` of the
+    stack, which is ``xk``. Stops where shape, dtype, device or ``requires_grad`` differ, and where eager's result is not
+    row-major, for the slices are.
+    """
+
+    name = "batch_tanh"
+    anchors = frozenset({"tanh"})
+    exactness = Exactness.BITWISE
+    requirements = {
+        "too_few": "at least min_fuse_set_size members of one shape stand near each other and do not need one another",
+        "row_major": "the result of each member is contiguous",
+        "plain_call": "members write no argument (in place or out=)",
+    }
+    cases = (functions, spellings, slices, two_layers)
+    declines = (four, chained, another_shape, transposed, in_place)
+
+    def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
+        call = bind(node)
+        result = tensor(node)
+        if call is None or result is None:
+            return None
+        if call.writes:
+            return Decline("plain_call")
+        if not is_row_major(result):
+            return Decline("row_major")
+        return shape_key(node)
+
+    def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
+        joint = tx.call(torch.tanh, stack_inputs(tx, [bound(n)["self"] for n in members]))
+        unbind_results(tx, members, joint)
+
+
+def bound(node: Node):  # type: ignore[no-untyped-def]
+    call = bind(node)
+    assert call is not None
+    return call

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from optimus.forms import Cut, cut_of, join_of
+from optimus.operators import Call, bind
+from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
+from optimus.rewriter import Transaction
+from optimus.state import GraphState
+from optimus.values import tensor, wrap
+
+
+@fires("n, p + q")
+def split_by_method(x, p, q):
+    a, b = x.split([p, q], -1)
+    return a + 1, b
+
+
+@fires("n, 3 * k")
+def split_by_size(x, k):
+    a, b, c = torch.split(x, k, 1)
+    return a + 1, b * 2, c
+
+
+@fires("4 * k, n")
+def chunked(x, k):
+    a, b, c, d = x.chunk(4)
+    return a + d, b * c
+
+
+@fires("3, n")
+def unbound(x):
+    a, b, c = x.unbind()
+    return a + b * c
+
+
+@fires("n, p", "n, q")
+def joined(x, y):
+    return torch.concat((x, y), -1) + torch.cat([x, y], axis=1) * torch.concatenate([x, y], dim=1)
+
+
+@fires("n, k", "n, k")
+def stacked(x, y):
+    return torch.stack((x, y), -2)
+
+
+@fires("n, 1, k")
+def squeezed(x):
+    return x.squeeze(-2) * 2
+
+
+@fires("n, k")
+def clamped(x):
+    return x.clamp(-0.5, 0.5) + torch.clamp(x, 0.25)
+
+
+@fires("n, k")
+def detached(x):
+    return x.detach() * x
+
+
+@fires("n, m, k")
+def reshaped(x):
+    return x.reshape(x.shape[0], -1) + 1
+
+
+@declines("already_normal", "n, p + q")
+def normal(x, p, q):
+    a, b = torch.split(x, [p, q], dim=1)
+    return torch.cat([b, a], dim=1), torch.clamp(x, min=0, max=1)
+
+
+@declines("plain_call", "n, p", "n, q", "n, p + q", grad=False)
+def into_a_buffer(x, y, out):
+    torch.cat([x, y], 1, out=out)
+    return out * 2
+
+
+@dataclass(frozen=True)
+class Normalization(VerticalPattern):
+    """``x.split([p, q], -1)  ->  torch.split(x, [p, q], dim=1)``, and so on for the operators below.
+
+    One spelling for each of ``split``, ``unbind``, ``cat``, ``stack``, ``squeeze``, ``reshape``, ``clamp`` and ``detach``: the
+    function, tensors in front, options by name, sections as a list, dimensions counted from the front. No other pattern
+    here needs it; it makes graphs readable, and equal where they mean the same, for passes and caches that come later.
+
+    Sound because only the spelling changes. Stops at calls that write an argument (``out=``) and where a section has a
+    symbolic size that no node computes.
+    """
+
+    name = "normalization_pass"
+    anchors = frozenset({"split", "split_with_sizes", "chunk", "tensor_split", "unbind", "cat", "stack", "squeeze", "reshape", "clamp", "detach"})
+    exactness = Exactness.BITWISE
+    requirements = {
+        "already_normal": "the call is not in normal form yet",
+        "plain_call": "the call writes no argument (in place or out=)",
+    }
+    cases = (split_by_method, split_by_size, chunked, unbound, joined, stacked, squeezed, clamped, detached, reshaped)
+    declines = (normal, into_a_buffer)
+
+    def find(self, node: Node, state: GraphState) -> Match | Decline | None:
+        call = bind(node)
+        if call is None:
+            return None
+        if call.writes:
+            return Decline("plain_call")
+        form = _normal_form(node, call)
+        if form is None:
+            return None
+        if isinstance(form, Cut):
+            if _is_normal_split(node, form):
+                return Decline("already_normal")
+        elif (node.op, node.target, tuple(node.args), dict(node.kwargs)) == ("call_function", *form):
+            return Decline("already_normal")
+        return Match((node,), node, form)
+
+    def rewrite(self, match: Match, tx: Transaction) -> None:
+        form = match.found
+        if isinstance(form, Cut):
+            form = (torch.split, (form.input, [tx.size(s) for s in form.sizes]), {"dim": form.dim})
+        target, args, kwargs = form
+        tx.replace(match.nodes[0], tx.call(target, *args, **kwargs))
+
+
+Form = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+
+def _normal_form(node: Node, call: Call) -> Form | Cut | None:
+    """The function, arguments and options of the normal form; a cut for splits, whose sections may need nodes."""
+    cut = cut_of(node)
+    if cut is not None:
+        return cut if cut.op == "split" else (torch.unbind, (cut.input,), {"dim": cut.dim})
+    join = join_of(node)
+    if join is not None:
+        return (torch.cat if join.op == "cat" else torch.stack, ([*join.inputs],), {"dim": join.dim})
+    source = tensor(call.args.get("self"))
+    if source is None:
+        return None
+    match call.op:
+        case "squeeze":
+            dim = call.args.get("dim")
+            if dim is None:
+                return (torch.squeeze, (call["self"],), {})
+            place = wrap(dim, source.dim())
+            return None if place is None else (torch.squeeze, (call["self"],), {"dim": place})
+        case "reshape":
+            return (torch.reshape, (call["self"], tuple(call["shape"])), {})
+        case "clamp":
+            return (torch.clamp, (call["self"],), {"min": call["min"], "max": call["max"]})
+        case "detach":
+            return (torch.detach, (call["self"],), {})
+        case _:
+            return None
+
+
+def _is_normal_split(node: Node, cut: Cut) -> bool:
+    written = node.args[1] if len(node.args) == 2 else None
+    return node.op == "call_function" and node.target is torch.split and isinstance(written, list) and dict(node.kwargs) == {"dim": cut.dim}

@@ -1,0 +1,201 @@
+"""What a pattern is: data, two functions, and the programs it must and must not touch.
+
+A pattern is a frozen dataclass whose fields are its options. Its class attributes say where it looks and what it claims;
+its methods say where it applies and what the place becomes. It knows no solver and no fuzzer: they read it.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch.fx import Node
+
+if TYPE_CHECKING:
+    from optimus.rewriter import Transaction
+    from optimus.state import GraphState
+
+
+class IR(enum.Enum):
+    """The level of the graph a pattern reads."""
+
+    TORCH = "torch"
+    ATEN = "aten"
+    INDUCTOR = "inductor"
+
+
+class Exactness(enum.Enum):
+    """How equal the outputs are. Gradients follow the same classes, up to the order in which uses are summed."""
+
+    BITWISE = "the very same bits"
+    REASSOCIATES = "the same real-number function, another order of rounding"
+    LOSSY = "another function, within a stated bound"
+
+
+@dataclass(frozen=True)
+class Decline:
+    """A refusal. ``reason`` is one of the pattern's ``requirements`` or one of the engine's laws."""
+
+    reason: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return self.reason + (f": {self.detail}" if self.detail else "")
+
+
+class Refused(Exception):
+    """Raised inside a rewrite to give it up; the graph is then as it was before."""
+
+    def __init__(self, decline: Decline) -> None:
+        super().__init__(str(decline))
+        self.decline = decline
+
+
+@dataclass(frozen=True)
+class Match:
+    """A place where a vertical pattern applies.
+
+    ``nodes``: every node the rewrite reads through or replaces, in graph order; the region that is validated.
+    ``before``: the node in front of which new nodes go. ``found``: what ``find`` learnt, for ``rewrite``.
+    """
+
+    nodes: tuple[Node, ...]
+    before: Node
+    found: Any = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program with named symbolic sizes.
+
+    ``shapes``: one text per tensor argument, such as ``"n, p + q"`` or ``"m, k: bfloat16"``; the remaining arguments are
+    sizes, called by name. ``reason`` is None where the pattern must fire, else the reason it must give for declining.
+    """
+
+    name: str
+    program: Callable[..., Any]
+    shapes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    reason: str | None = None
+    grad: bool = True
+
+    @property
+    def must_fire(self) -> bool:
+        """Whether the pattern has to apply to this program."""
+        return self.reason is None
+
+
+def fires(*shapes: str, grad: bool = True) -> Callable[[Callable[..., Any]], Case]:
+    """Mark a program on which the pattern must fire; see :class:`Case` for ``shapes``.
+
+    ``grad``: whether floating-point inputs require gradients.
+    """
+    return lambda program: _case(program, shapes, None, grad)
+
+
+def declines(reason: str, *shapes: str, grad: bool = True) -> Callable[[Callable[..., Any]], Case]:
+    """Mark a program that the pattern must leave alone, giving ``reason``."""
+    return lambda program: _case(program, shapes, reason, grad)
+
+
+def _case(program: Callable[..., Any], shapes: tuple[str, ...], reason: str | None, grad: bool) -> Case:
+    sizes: list[str] = []
+    for position, parameter in enumerate(inspect.signature(program).parameters.values()):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY or position >= len(shapes):
+            sizes.append(parameter.name)
+    return Case(program.__name__, program, shapes, tuple(sizes), reason, grad)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The common part of all patterns; subclass :class:`VerticalPattern` or :class:`HorizontalPattern`."""
+
+    name: ClassVar[str]
+    ir: ClassVar[IR] = IR.TORCH
+    anchors: ClassVar[frozenset[str]]
+    exactness: ClassVar[Exactness]
+    requirements: ClassVar[Mapping[str, str]] = {}
+    cases: ClassVar[tuple[Case, ...]] = ()
+    declines: ClassVar[tuple[Case, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            given = getattr(self, option.name)
+            if type(given) is not type(option.default):
+                wanted = type(option.default).__name__
+                raise TypeError(f"{self.name}: option {option.name}={given!r} is a {type(given).__name__}; accepted is a {wanted}")
+
+    def options(self) -> dict[str, Any]:
+        """The options and their values."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __str__(self) -> str:
+        changed = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"{self.name}({changed})" if changed else self.name
+
+
+@dataclass(frozen=True)
+class VerticalPattern(Pattern):
+    """Rewrites a chain of producers and consumers, found from an anchor outward."""
+
+    counter: int = 10
+    """Sweeps over the graph at most; a sweep that changes nothing is the last."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _at_least(self, "counter", 1)
+
+    def find(self, node: Node, state: GraphState) -> Match | Decline | None:
+        """The match anchored at ``node``; a refusal; or None where nothing resembles the pattern."""
+        raise NotImplementedError
+
+    def rewrite(self, match: Match, tx: Transaction) -> None:
+        """Build the new nodes and say what they replace."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class HorizontalPattern(Pattern):
+    """Joins independent nodes of one kind into one operator over their stack."""
+
+    min_fuse_set_size: int = 5
+    """Smallest group worth joining, at least 2."""
+    max_fuse_set_size: int = 300
+    """Largest group; more members make several groups."""
+    max_depth: int = 5
+    """Members share a consumer at most this many operators below each of them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _at_least(self, "min_fuse_set_size", 2)
+        _at_least(self, "max_fuse_set_size", self.min_fuse_set_size)
+        _at_least(self, "max_depth", 1)
+
+    def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
+        """What members of a group have in common besides dtype, device, layout and ``requires_grad``, which the engine adds.
+
+        A refusal where the node may not join any group; None where it is not of this kind at all.
+        """
+        raise NotImplementedError
+
+    def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
+        """Build the joint operator and say which new node replaces each member."""
+        raise NotImplementedError
+
+
+def _at_least(pattern: Pattern, option: str, low: int) -> None:
+    given = getattr(pattern, option)
+    if given < low:
+        raise ValueError(f"{pattern.name}: option {option}={given} is too small; accepted is {low} or more")
+
+
+DTYPES = {
+    "float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64,
+    "int32": torch.int32, "int8": torch.int8, "bool": torch.bool, "complex64": torch.complex64,
+}  # fmt: skip

@@ -1,0 +1,134 @@
+"""A plan: which patterns run, with which options, in which order."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+from optimus.pattern import Pattern
+
+Step = Pattern | str | tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An ordered, hashable tuple of patterns. Horizontal ones run first, then vertical ones, each kind in this order."""
+
+    steps: tuple[Pattern, ...] = ()
+
+    @classmethod
+    def of(cls, *steps: Step) -> Plan:
+        """A plan from pattern names, (name, options) pairs, or patterns.
+
+        Raises ``ValueError`` for an unknown pattern or option and ``TypeError`` for an option of the wrong type.
+        """
+        return cls(tuple(_pattern(step) for step in steps))
+
+    def __iter__(self) -> Iterator[Pattern]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        return " > ".join(map(str, self.steps)) or "nothing"
+
+    def without(self, *names: str) -> Plan:
+        """This plan less the patterns called ``names``."""
+        return Plan(tuple(s for s in self.steps if s.name not in names))
+
+    def to_json(self) -> str:
+        """The plan as a JSON list of ``{"pattern": name, "options": {...}}``."""
+        return json.dumps([{"pattern": s.name, "options": s.options()} for s in self.steps])
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan that :meth:`to_json` wrote. Raises ``ValueError`` for anything else."""
+        try:
+            steps = [(str(s["pattern"]), dict(s.get("options", {}))) for s in json.loads(text)]
+        except (TypeError, KeyError, AttributeError, json.JSONDecodeError) as error:
+            raise ValueError(f'plan: {text[:80]!r} is no plan ({error}); accepted is a list of {{"pattern": name, "options": {{...}}}}') from None
+        return cls.of(*steps)
+
+    def digest(self) -> str:
+        """A number for caches: equal only if patterns, options, order, and the code of passes and engine are equal."""
+        parts = [self.to_json(), engine_digest()]
+        parts += [_source(type(step)) for step in self.steps]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@functools.cache
+def engine_digest() -> str:
+    """A digest of the sources of this package."""
+    from pathlib import Path
+
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _source(cls: type) -> str:
+    """The source of the module that defines ``cls``, or of the class alone where it was typed in."""
+    module = sys.modules.get(cls.__module__)
+    try:
+        return inspect.getsource(module) if module is not None and getattr(module, "__file__", None) else inspect.getsource(cls)
+    except (OSError, TypeError):
+        code = [f.__code__.co_code.hex() for f in vars(cls).values() if inspect.isfunction(f)]
+        return cls.__qualname__ + repr(code)
+
+
+def _pattern(step: Step) -> Pattern:
+    if isinstance(step, Pattern):
+        return step
+    name, options = (step, {}) if isinstance(step, str) else step
+    return replace_options(lookup(name), options)
+
+
+def replace_options(pattern: Pattern, options: Mapping[str, Any]) -> Pattern:
+    """``pattern`` with ``options`` changed. Raises ``ValueError`` for one it does not have."""
+    unknown = sorted(set(options) - set(pattern.options()))
+    if unknown:
+        raise ValueError(f"{pattern.name}: unknown option {unknown[0]!r}; accepted are {', '.join(sorted(pattern.options())) or 'none'}")
+    return replace(pattern, **options)
+
+
+def lookup(name: str) -> Pattern:
+    """The pattern called ``name`` with default options. Raises ``ValueError``, with the nearest names, if there is none."""
+    known = patterns()
+    if name not in known:
+        near = get_close_matches(name, known, n=3, cutoff=0.4)
+        raise ValueError(f"unknown pattern {name!r}; " + (f"nearest are {', '.join(near)}" if near else f"accepted are {', '.join(known)}"))
+    return known[name]
+
+
+@functools.cache
+def patterns() -> Mapping[str, Pattern]:
+    """Every pattern by name: the built-in ones in the order of the default plan, then those of other distributions.
+
+    Others register a pattern class in the entry-point group ``optimus.patterns``.
+    """
+    from importlib.metadata import entry_points
+    from types import MappingProxyType
+
+    from optimus.passes import BUILT_IN
+
+    found = {p.name: p for p in BUILT_IN}
+    for entry in entry_points(group="optimus.patterns"):
+        pattern = entry.load()()
+        found.setdefault(pattern.name, pattern)
+    return MappingProxyType(found)
+
+
+def default_plan() -> Plan:
+    """The built-in patterns of Torch-IR, in their order."""
+    from optimus.passes import BUILT_IN
+
+    return Plan(BUILT_IN)

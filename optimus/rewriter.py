@@ -1,0 +1,439 @@
+"""The only place that changes a graph.
+
+A rewrite is a transaction: new nodes are built first and get metadata by running their operator on fakes, the laws are
+checked, users move over, dead nodes go. If anything raises, or a law is broken, the graph is as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from optimus.effects import PURE
+from optimus.journal import Declined, Journal, Rewrite, source_line
+from optimus.laws import ALL_LAWS, Law
+from optimus.pattern import Decline, Match, Pattern, Refused
+from optimus.regions import Region, cut
+from optimus.state import GraphState
+from optimus.values import (
+    MISSING,
+    Size,
+    Storage,
+    is_plain,
+    is_static,
+    known,
+    same_layout,
+    same_size,
+    same_sizes,
+    size_key,
+    storage,
+    tensor,
+    value,
+    value_key,
+)
+from optimus.versions import no_new_guards
+
+Validator = Callable[[Region], str | None]
+"""Judges a region before it is kept: None if it is right, else the reason to roll it back."""
+
+PROPAGATION_LIMIT = 64  # readers re-examined after a change of layout before a copy is preferred
+
+
+def refuse(law: Law, detail: str = "") -> Refused:
+    """The exception that declines a rewrite under ``law``."""
+    return Refused(Decline(law.reason, detail))
+
+
+class Transaction:
+    """New nodes in the making; handed to ``Pattern.rewrite`` and ``Pattern.fuse``."""
+
+    def __init__(self, state: GraphState, match: Match) -> None:
+        self.state = state
+        self.match = match
+        self.new: list[Node] = []
+        self.replaced: list[tuple[Node, Node]] = []
+        self._before = match.before
+
+    def call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
+        """A new ``call_function`` node with metadata."""
+        return self._create("call_function", target, args, kwargs)
+
+    def method(self, name: str, *args: Any, **kwargs: Any) -> Node:
+        """A new ``call_method`` node with metadata."""
+        return self._create("call_method", name, args, kwargs)
+
+    def item(self, sequence: Node, index: int) -> Node:
+        """A new node for one result of a node with several."""
+        return self.call(operator.getitem, sequence, index)
+
+    @contextlib.contextmanager
+    def inserting_before(self, node: Node) -> Iterator[None]:
+        """Put new nodes in front of ``node`` for the while (outside: in front of ``match.before``)."""
+        outer, self._before = self._before, node
+        try:
+            yield
+        finally:
+            self._before = outer
+
+    def size(self, size: Size) -> Node | int:
+        """An argument that stands for ``size``: a number, or a node of the graph that computes it."""
+        if is_static(size):
+            return int(size)
+        node = self.state.sizes.get(size_key(size))
+        if node is None or not node < self._before:
+            raise refuse(Law.SIZES, f"no node in reach computes {size}")
+        return node
+
+    def total(self, sizes: Sequence[Node | int]) -> Node | int:
+        """An argument that stands for the sum of ``sizes``."""
+        fixed = sum(s for s in sizes if isinstance(s, int))
+        found: Node | int | None = None
+        for s in sizes:
+            if isinstance(s, Node):
+                found = s if found is None else self.call(operator.add, found, s)
+        if found is None:
+            return fixed
+        return self.call(operator.add, found, fixed) if fixed else found
+
+    def replace(self, old: Node, new: Node) -> None:
+        """Say that ``new`` takes the place of ``old``."""
+        self.replaced.append((old, new))
+
+    def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+        graph = self.state.graph
+        with graph.inserting_before(self._before):
+            node = graph.create_node(op, target, args, kwargs)
+        self.new.append(node)
+        anchor = self.match.nodes[-1]
+        self.state.adopt(node, like=anchor)
+        for key in ("stack_trace", "nn_module_stack"):
+            if key in anchor.meta:
+                node.meta[key] = anchor.meta[key]
+        node.meta[value_key(anchor)] = run_fake(node)
+        return node
+
+
+def run_fake(node: Node) -> Any:
+    """The result of ``node`` on the fakes of its arguments; refuses where one has none or the operator raises."""
+
+    def fake(argument: Node) -> Any:
+        found = value(argument)
+        if found is MISSING:
+            raise refuse(Law.VALID_GRAPH, f"{argument.name} carries no metadata")
+        return found
+
+    args, kwargs = map_arg((node.args, node.kwargs), fake)
+    target: Any = node.target
+    if node.op == "call_function":
+        return target(*args, **kwargs)
+    return getattr(args[0], target)(*args[1:], **kwargs)
+
+
+@dataclass
+class Rewriter:
+    """Applies matches to one graph and writes the journal."""
+
+    state: GraphState
+    journal: Journal
+    validate: Validator | None = None
+    laws: frozenset[Law] = ALL_LAWS
+    ordinals: dict[str, int] = field(default_factory=dict)
+
+    def apply(self, pattern: Pattern, match: Match, build: Callable[[Transaction], None]) -> bool:
+        """Carry one match out; False, with the reason in the journal, if it was given up."""
+        tx = Transaction(self.state, match)
+        undo: list[Callable[[], None]] = []
+        try:
+            with self._fake_world(match):
+                self._check_match(match)
+                build(tx)
+                self._settle(tx, undo)
+            if self.validate is not None:
+                self._judge(pattern, tx)
+        except Refused as refused:
+            self._roll_back(tx, undo)
+            self.decline(pattern, match.nodes[-1], refused.decline)
+            return False
+        except Exception as error:  # the no-op fallback: a pattern's own error never reaches the user's model
+            self._roll_back(tx, undo)
+            self.decline(pattern, match.nodes[-1], Decline("error", f"{type(error).__name__}: {error}"))
+            return False
+        self._commit(pattern, tx)
+        return True
+
+    def decline(self, pattern: Pattern, node: Node, decline: Decline) -> None:
+        """Write a refusal into the journal."""
+        self.journal.declined.append(Declined(pattern.name, node.name, decline.reason, decline.detail))
+
+    def _demand(self, law: Law, holds: bool, detail: str) -> None:
+        if law in self.laws and not holds:
+            raise refuse(law, detail)
+
+    @contextlib.contextmanager
+    def _fake_world(self, match: Match) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.state.mode(match.nodes[-1]).active())
+            if self.state.fake_mode is not None:
+                stack.enter_context(self.state.fake_mode)
+                stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
+            yield
+
+    def _check_match(self, match: Match) -> None:
+        state = self.state
+        regions = {state.region[n] for n in match.nodes}
+        self._demand(Law.AMBIENT_MODE, len(regions) == 1, "the nodes run under different ambient modes")
+        for node in match.nodes:
+            self._demand(Law.EFFECTS, state.effects(node) is PURE, f"{node.name} does more than compute its result")
+        for node in dict.fromkeys(n for m in match.nodes for n in (m, *m.all_input_nodes)):
+            fake = tensor(node)
+            if fake is not None and not is_plain(fake):
+                raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {fake.layout}")
+            if any(s in state.reshaped for s in state.storages(node)):
+                raise refuse(Law.MUTATION, f"{node.name} changes its shape or flags in place")
+
+    # ---------------------------------------------------------------------------------------------- laws on the result
+
+    def _settle(self, tx: Transaction, undo: list[Callable[[], None]]) -> None:
+        if not tx.replaced:
+            raise refuse(Law.VALID_GRAPH, "the rewrite replaces nothing")
+        self._check_mutation(tx)
+        shared = _shared(self.state, tx)
+        for index, (old, new) in enumerate(tx.replaced):
+            before, after = tensor(old), tensor(new)
+            if before is None or after is None:
+                self._check_sequence(old, new)
+            else:
+                self._check_types(old, before, after)
+                new = self._check_aliasing(tx, old, before, new, after, shared)
+            tx.replaced[index] = (old, new)
+            self._move_users(tx, old, new, undo)
+        for index in range(len(tx.replaced)):
+            self._check_layout(tx, index, undo)
+        self._check_order(tx)
+
+    def _check_mutation(self, tx: Transaction) -> None:
+        nodes = tx.match.nodes
+        first = min((*nodes, *tx.new), key=lambda n: n._sort_key)
+        last = max((*nodes, *tx.new), key=lambda n: n._sort_key)
+        read = {s for n in (*nodes, *tx.new) for i in (n, *n.all_input_nodes) for s in self.state.storages(i)}
+        writer = self.state.written_between(read, first, last)
+        self._demand(Law.MUTATION, writer is None, f"{writer.name if writer else ''} writes what the rewrite reads")
+
+    def _check_sequence(self, old: Node, new: Node) -> None:
+        """Several results at once: both sides must be sequences of equal pieces over the same storages."""
+        before, after = value(old), value(new)
+        same = type(before) is type(after) and isinstance(before, (tuple, list)) and len(before) == len(after)
+        self._demand(Law.TYPES, same, f"{old.name} is a {type(before).__name__}, its replacement a {type(after).__name__}")
+        for one, other in zip(before, after, strict=True):
+            self._check_types(old, one, other)
+            self._demand(Law.LAYOUT, same_layout(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves")
+            self._demand(Law.ALIASING, storage(one) == storage(other), f"a piece of {old.name} changes storage")
+
+    def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
+        if not same_sizes(before.shape, after.shape):
+            raise refuse(Law.TYPES, f"{old.name} has shape {tuple(before.shape)}, its replacement {tuple(after.shape)}")
+        for what in ("dtype", "device", "requires_grad"):
+            one, other = getattr(before, what), getattr(after, what)
+            self._demand(Law.TYPES, one == other, f"{old.name} has {what} {one}, its replacement {other}")
+
+    def _check_aliasing(self, tx: Transaction, old: Node, before: torch.Tensor, new: Node, after: torch.Tensor, shared: set[Storage]) -> Node:
+        """Law 1. Returns what takes the place of ``old``: ``new``, or a copy of it."""
+        state = self.state
+        inputs = {s for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.match.nodes for s in state.storages(i)}
+        one, other = _root(state, before), _root(state, after)
+        if one is None or other is None:
+            raise refuse(Law.ALIASING, f"{old.name} has no storage of its own")
+        fresh_before, fresh_after = one not in inputs, other not in inputs
+        if not fresh_before and (fresh_after or one != other):
+            self._demand(Law.ALIASING, self._unnoticed(one, old), f"{old.name} is a view that somebody writes or returns")
+        elif fresh_before and (not fresh_after or other in shared):
+            noticed = not (self._unnoticed(one, old) and state.written_after((other,), tx.match.nodes[0]) is None)
+            if noticed and Law.ALIASING in self.laws:
+                return _copy_like(tx, new, before)
+        elif not fresh_before:
+            moved = not same_size(before.storage_offset(), after.storage_offset())
+            self._demand(Law.ALIASING, not moved or self._unnoticed(one, old), f"{old.name} would view another part of its storage")
+        return new
+
+    def _unnoticed(self, s: Storage, node: Node) -> bool:
+        """Whether nobody can tell if the value in ``s`` is a view or a copy: it is not returned and never written."""
+        return s not in self.state.escaping and not self.state.writes.get(s) and not _leaves_graph(node)
+
+    def _move_users(self, tx: Transaction, old: Node, new: Node, undo: list[Callable[[], None]]) -> None:
+        mine = {*tx.new, *tx.match.nodes}
+        for user in list(old.users):
+            if user in mine:
+                continue
+            args, kwargs = user.args, user.kwargs
+            undo.append(lambda user=user, args=args, kwargs=kwargs: _restore(user, args, kwargs))  # type: ignore[misc]
+            user.replace_input_with(old, new)
+
+    def _check_layout(self, tx: Transaction, index: int, undo: list[Callable[[], None]]) -> None:
+        """Law 3. Where strides changed, readers are re-run on fakes; one that notices gets a copy with the old strides."""
+        old, new = tx.replaced[index]
+        before, after = tensor(old), tensor(new)
+        if before is None or after is None or same_layout(before, after) or Law.LAYOUT not in self.laws:
+            return
+        metas: list[tuple[Node, Any]] = []
+        if _repropagate(self.state, new, metas):
+            undo.append(lambda: _restore_values(metas))
+            return
+        _restore_values(metas)
+        copy = _copy_like(tx, new, before)
+        self._move_users(tx, new, copy, undo)
+        tx.replaced[index] = (old, copy)
+
+    def _check_order(self, tx: Transaction) -> None:
+        """Law 9, at the seams: what a new node reads stands before it, what reads it stands after."""
+        for node in tx.new:
+            for used in node.all_input_nodes:
+                if not used < node:
+                    raise refuse(Law.VALID_GRAPH, f"{used.name} is defined after {node.name} needs it")
+        for _, new in tx.replaced:
+            for user in new.users:
+                if not new < user:
+                    raise refuse(Law.VALID_GRAPH, f"{user.name} stands before its new argument")
+
+    # ------------------------------------------------------------------------------------------------ commit, roll back
+
+    def _judge(self, pattern: Pattern, tx: Transaction) -> None:
+        assert self.validate is not None
+        old = sorted(tx.match.nodes, key=lambda n: n._sort_key)
+        new = sorted(tx.new, key=lambda n: n._sort_key)
+        objection = self.validate(cut(pattern.name, old, new, tx.replaced))
+        if objection is not None:
+            raise Refused(Decline("not_validated", objection))
+
+    def _roll_back(self, tx: Transaction, undo: list[Callable[[], None]]) -> None:
+        for step in reversed(undo):
+            step()
+        for node in reversed(tx.new):
+            self.state.forget(node)
+            self.state.graph.erase_node(node)
+
+    def _commit(self, pattern: Pattern, tx: Transaction) -> None:
+        state = self.state
+        inside = {*tx.match.nodes, *tx.new}
+        for old, new in tx.replaced:
+            before, after = tensor(old), tensor(new)
+            if before is not None and after is not None:
+                one, other = storage(before), storage(after)
+                if one is not None and other is not None and not _is_input_storage(state, tx, one):
+                    state.unite(one, other)
+        inputs = dict.fromkeys(i.name for n in tx.match.nodes for i in n.all_input_nodes if i not in inside)
+        outputs = tuple(old.name for old, _ in tx.replaced)
+        lines = tuple(dict.fromkeys(line for n in tx.match.nodes if (line := source_line(n)) is not None))
+        removed = self._erase_dead(tx.match.nodes)
+        added = [n.name for n in tx.new if n.users or not self._erase_dead((n,))]
+        ordinal = self.ordinals[pattern.name] = self.ordinals.get(pattern.name, 0) + 1
+        number = len(self.journal.rewrites) + 1
+        self.journal.rewrites.append(Rewrite(number, pattern.name, ordinal, tuple(inputs), outputs, tuple(removed), tuple(added), lines))
+
+    def _erase_dead(self, nodes: Iterable[Node]) -> list[str]:
+        erased = []
+        for node in sorted(nodes, key=lambda n: n._sort_key, reverse=True):
+            for user in list(node.users):
+                if not user.users and user.target is operator.getitem:
+                    self._erase(user, erased)
+            if not node.users and self.state.effects(node) is PURE and node.op != "placeholder":
+                self._erase(node, erased)
+        return erased
+
+    def _erase(self, node: Node, erased: list[str]) -> None:
+        erased.append(node.name)
+        self.state.forget(node)
+        self.state.graph.erase_node(node)
+
+
+def _shared(state: GraphState, tx: Transaction) -> set[Storage]:
+    """Storages that hold more than one of the new results."""
+    seen: set[Storage] = set()
+    twice: set[Storage] = set()
+    for _, new in tx.replaced:
+        for s in set(state.storages(new)):
+            (twice if s in seen else seen).add(s)
+    return twice
+
+
+def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:
+    found = storage(fake)
+    return None if found is None else state.root(found)
+
+
+def _is_input_storage(state: GraphState, tx: Transaction, s: Storage) -> bool:
+    root = state.root(s)
+    return any(root in state.storages(i) for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.match.nodes)
+
+
+def _leaves_graph(node: Node) -> bool:
+    return any(user.op == "output" for user in node.users)
+
+
+def _copy_like(tx: Transaction, new: Node, like: torch.Tensor) -> Node:
+    """A copy of ``new`` with the strides of ``like``; refuses where only the original operator makes such strides."""
+    with no_new_guards(tx.state.shape_env, None):  # whatever the layout of ``new``, that of the copy is contiguous
+        copy = tx.call(torch.clone, new, memory_format=torch.contiguous_format)
+    fake = tensor(copy)
+    assert fake is not None
+    if not same_layout(like, fake):
+        raise refuse(Law.LAYOUT, f"strides {tuple(like.stride())} cannot be restored by a copy")
+    return copy
+
+
+def _restore(user: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    user.args, user.kwargs = args, kwargs
+
+
+def _restore_values(metas: Sequence[tuple[Node, Any]]) -> None:
+    for node, found in reversed(metas):
+        node.meta[value_key(node)] = found
+
+
+def _repropagate(state: GraphState, changed: Node, metas: list[tuple[Node, Any]]) -> bool:
+    """Re-run the readers of ``changed`` on fakes until strides agree with what they were; False if somebody notices."""
+    queue, seen = list(changed.users), 0
+    while queue:
+        node = queue.pop(0)
+        seen += 1
+        if seen > PROPAGATION_LIMIT or node.op not in ("call_function", "call_method"):
+            return False
+        before = value(node)
+        try:
+            with no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):
+                after = run_fake(node)
+        except Exception:  # the reader refuses the new strides, as ``view`` does
+            return False
+        verdict = _compare(state, node, before, after)
+        if verdict is None:
+            return False
+        metas.append((node, before))
+        node.meta[value_key(node)] = after
+        if not verdict:
+            queue.extend(node.users)
+    return True
+
+
+def _compare(state: GraphState, node: Node, before: Any, after: Any) -> bool | None:
+    """True if a reader's result has the old strides, False if only strides changed, None if more changed."""
+    if isinstance(before, (tuple, list)) and isinstance(after, (tuple, list)) and len(before) == len(after):
+        parts = [_compare(state, node, b, a) for b, a in zip(before, after, strict=True)]
+        return None if None in parts else all(parts)
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
+        return True if type(before) is type(after) and known(before == after) else None
+    if before.dtype != after.dtype or before.requires_grad != after.requires_grad or not same_sizes(before.shape, after.shape):
+        return None
+    if _aliases(state, node, before) != _aliases(state, node, after):
+        return None
+    return same_layout(before, after)
+
+
+def _aliases(state: GraphState, node: Node, result: torch.Tensor) -> tuple[bool, ...]:
+    root = _root(state, result)
+    return tuple(root in state.storages(i) for i in node.all_input_nodes)

@@ -1,0 +1,181 @@
+"""What is known of a whole graph while passes change it: regions of ambient mode, writes, escapes, storages.
+
+Built in one walk and kept up to date by the rewriter, so that no candidate ever needs another walk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Graph, Node
+
+from optimus.effects import PURE, Effects, effects
+from optimus.values import MISSING, Size, Storage, is_static, leaves, size_key, storages, value
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """The ambient mode of a region, as far as it changes what operators compute."""
+
+    grad: bool
+    autocast: tuple[tuple[Any, ...], ...] = ()
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Run fake operators as the region would run real ones."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.set_grad_enabled(self.grad))
+            for device, dtype, enabled, cache in self.autocast:
+                stack.enter_context(torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=cache))
+            yield
+
+
+@dataclass
+class GraphState:
+    """Facts about ``graph``; see the module docstring."""
+
+    graph: Graph
+    region: dict[Node, int] = field(default_factory=dict)
+    modes: list[Mode] = field(default_factory=list)
+    effect: dict[Node, Effects] = field(default_factory=dict)
+    writes: dict[Storage, list[Node]] = field(default_factory=lambda: defaultdict(list))
+    escaping: set[Storage] = field(default_factory=set)
+    reshaped: set[Storage] = field(default_factory=set)
+    fake_mode: FakeTensorMode | None = None
+    sizes: dict[object, Node] = field(default_factory=dict)
+    _same: dict[Storage, Storage] = field(default_factory=dict)
+    _kept: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, graph: Graph, grad: bool | None = None) -> GraphState:
+        """Walk ``graph`` once. ``grad`` is the grad mode at its entry (default: the one in force now)."""
+        state = cls(graph)
+        state.modes.append(Mode(torch.is_grad_enabled() if grad is None else grad))
+        region = 0
+        for node in graph.nodes:
+            found = effects(node)
+            if found.switches_mode:
+                region += 1
+                state.modes.append(_after(node, state.modes[-1]))
+            state.region[node] = region
+            if found is not PURE:
+                state._add_effect(node, found)
+            if isinstance(value(node), torch.SymInt):
+                state.sizes.setdefault(size_key(value(node)), node)
+            if state.fake_mode is None:
+                state.fake_mode = _fake_mode(node)
+        output = graph.output_node()
+        state.escaping = {s for n in output.all_input_nodes for s in storages(n)}
+        return state
+
+    def _add_effect(self, node: Node, found: Effects) -> None:
+        self.effect[node] = found
+        for written in found.writes:
+            for s in storages(written):
+                self.writes[s].append(node)
+                if found.reshapes:
+                    self.reshaped.add(s)
+
+    @property
+    def shape_env(self) -> Any:
+        """Where the guards on symbolic sizes live; None if all sizes are numbers."""
+        return None if self.fake_mode is None else self.fake_mode.shape_env
+
+    def mode(self, node: Node) -> Mode:
+        """The ambient mode under which ``node`` runs."""
+        return self.modes[self.region[node]]
+
+    def effects(self, node: Node) -> Effects:
+        """The effects of ``node``."""
+        return self.effect.get(node, PURE)
+
+    def adopt(self, node: Node, like: Node) -> None:
+        """Record a new node that runs in the region of ``like``."""
+        self.region[node] = self.region[like]
+
+    def forget(self, node: Node) -> None:
+        """Drop an erased node."""
+        self.region.pop(node, None)
+        self.effect.pop(node, None)
+        self._kept.append(value(node))  # a freed storage's number must not come back for another
+
+    def size_before(self, size: Size, node: Node) -> bool:
+        """Whether ``size`` is a number, or some node in front of ``node`` computes it."""
+        if is_static(size):
+            return True
+        found = self.sizes.get(size_key(size))
+        return found is not None and found < node
+
+    def root(self, s: Storage) -> Storage:
+        """The representative of all storages that rewrites have made one."""
+        while s in self._same:
+            s = self._same[s]
+        return s
+
+    def storages(self, node: Node) -> tuple[Storage, ...]:
+        """The storages of ``node``, rewrites taken into account."""
+        return tuple(map(self.root, storages(node)))
+
+    def unite(self, old: Storage, new: Storage) -> None:
+        """Values that lived in ``old`` live in ``new`` from now on."""
+        old, new = self.root(old), self.root(new)
+        if old == new:
+            return
+        self._same[old] = new
+        if old in self.escaping:
+            self.escaping.add(new)
+        if old in self.reshaped:
+            self.reshaped.add(new)
+        if old in self.writes:
+            self.writes[new] = sorted({*self.writes.pop(old), *self.writes.get(new, ())}, key=_position)
+
+    def written_between(self, read: Iterable[Storage], first: Node, last: Node) -> Node | None:
+        """A node that writes one of ``read`` after ``first`` and before ``last``, both left out."""
+        for s in read:
+            writers = self.writes.get(s)
+            if not writers:
+                continue
+            at = bisect_left(writers, first._sort_key, key=_position)
+            for writer in writers[at:]:
+                if last < writer or writer is last:
+                    break
+                if writer is not first:
+                    return writer
+        return None
+
+    def written_after(self, read: Iterable[Storage], first: Node) -> Node | None:
+        """A node that writes one of ``read`` after ``first``."""
+        for s in read:
+            writers = self.writes.get(s)
+            if writers and first < writers[-1]:
+                return writers[-1]
+        return None
+
+
+def _position(node: Node) -> Any:
+    return node._sort_key
+
+
+def _after(node: Node, before: Mode) -> Mode:
+    name = getattr(node.target, "__name__", "")
+    if name == "_set_grad_enabled" and node.args and isinstance(node.args[0], bool):
+        return Mode(node.args[0], before.autocast)
+    if name == "_enter_autocast":
+        return Mode(before.grad, (*before.autocast, tuple(node.args)))
+    if name == "_exit_autocast":
+        return Mode(before.grad, before.autocast[:-1])
+    return before
+
+
+def _fake_mode(node: Node) -> FakeTensorMode | None:
+    found = value(node)
+    if found is MISSING:
+        return None
+    return next((t.fake_mode for t in leaves(found) if hasattr(t, "fake_mode")), None)

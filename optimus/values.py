@@ -1,0 +1,145 @@
+"""What a graph says of its own values: metadata, sizes, storages.
+
+Torch-IR graphs keep the fake result of a node under ``example_value``, ATen-IR graphs under ``val``. Nothing else in
+the package reads those keys. A fake tensor shares its storage with the fakes that alias it, so storage identity tells
+which values of a graph are views of one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import sympy
+import torch
+from torch import SymInt
+from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import is_symbolic, statically_known_true
+
+from optimus.versions import without_unit_bounds
+
+Size = int | SymInt
+Storage = int
+
+MISSING: Any = object()
+
+
+def value(node: Node) -> Any:
+    """The fake result of ``node``, or ``MISSING`` if the graph carries none."""
+    meta = node.meta
+    found = meta.get("example_value", MISSING)
+    return meta.get("val", MISSING) if found is MISSING else found
+
+
+def value_key(node: Node) -> str:
+    """The metadata key that the graph of ``node`` uses."""
+    return "val" if "val" in node.meta and "example_value" not in node.meta else "example_value"
+
+
+def tensor(node: object) -> torch.Tensor | None:
+    """The fake tensor that ``node`` produces, or None if it is no node or produces something else."""
+    if not isinstance(node, Node):
+        return None
+    found = value(node)
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def is_plain(fake: torch.Tensor) -> bool:
+    """Whether ``fake`` stands for an ordinary strided tensor (no subclass, not sparse, not nested)."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return type(fake) in (FakeTensor, torch.Tensor, torch.nn.Parameter) and fake.layout is torch.strided and not fake.is_nested
+
+
+def leaves(found: Any) -> Iterator[torch.Tensor]:
+    """The tensors inside a value: itself, or those of a list, tuple or mapping."""
+    if isinstance(found, torch.Tensor):
+        yield found
+    elif isinstance(found, (tuple, list)):
+        for item in found:
+            yield from leaves(item)
+    elif isinstance(found, Mapping):
+        for item in found.values():
+            yield from leaves(item)
+
+
+def storage(fake: torch.Tensor) -> Storage | None:
+    """A number that two fakes share exactly if they alias; None where a subclass has no storage of its own."""
+    try:
+        return fake.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+def storages(node: Node) -> tuple[Storage, ...]:
+    """The storages that ``node`` produces or forwards."""
+    found = value(node)
+    if isinstance(found, torch.Tensor):
+        one = storage(found)
+        return () if one is None else (one,)
+    return tuple(s for s in map(storage, leaves(found)) if s is not None)
+
+
+def is_static(size: object) -> bool:
+    """Whether ``size`` is a plain number: an int, or a SymInt that holds a constant."""
+    return isinstance(size, int) or (isinstance(size, SymInt) and not is_symbolic(size))
+
+
+def known(condition: Any) -> bool:
+    """Whether ``condition`` is true for every size the graph admits; adds no guard."""
+    return condition if isinstance(condition, bool) else bool(statically_known_true(condition))
+
+
+def same_size(left: Any, right: Any) -> bool:
+    """Whether two sizes are equal for every input the graph admits; adds no guard."""
+    if left is right:
+        return True
+    if isinstance(left, int) and isinstance(right, int):
+        return left == right
+    return known(left == right)
+
+
+def same_sizes(left: Iterable[Any], right: Iterable[Any]) -> bool:
+    """Pairwise :func:`same_size` of two sequences of equal length."""
+    left, right = tuple(left), tuple(right)
+    return len(left) == len(right) and all(map(same_size, left, right))
+
+
+def same_layout(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two fakes of one shape have equal strides, extents of 1 and empty tensors left out of account."""
+    if any(same_size(extent, 0) for extent in left.shape):
+        return True
+    return all(_same_stride(s, t) or same_size(extent, 1) for s, t, extent in zip(left.stride(), right.stride(), left.shape, strict=True))
+
+
+def _same_stride(left: Size, right: Size) -> bool:
+    if same_size(left, right):
+        return True
+    symbolic = next((s for s in (left, right) if isinstance(s, SymInt)), None)
+    if symbolic is None:
+        return False
+    one, other = (without_unit_bounds(sympy.sympify(size_key(s))) for s in (left, right))
+    environment = symbolic.node.shape_env
+    return one == other or same_size(environment.create_symintnode(one, hint=None), environment.create_symintnode(other, hint=None))
+
+
+def size_key(size: Size) -> object:
+    """A hashable stand-in for a size: equal for sizes that are the same number or the same expression."""
+    return size if isinstance(size, int) else size.node.expr
+
+
+def wrap(dim: object, rank: int) -> int | None:
+    """``dim`` counted from the front, or None where PyTorch would refuse it for ``rank`` dimensions."""
+    if not isinstance(dim, int) or isinstance(dim, bool) or not -rank <= dim < rank:
+        return None
+    return dim + rank if dim < 0 else dim
+
+
+def is_row_major(fake: torch.Tensor) -> bool:
+    """Whether ``fake`` is contiguous for every input the graph admits; adds no guard."""
+    expected: Any = 1
+    for extent, stride in zip(reversed(fake.shape), reversed(fake.stride()), strict=True):
+        if not (same_size(extent, 1) or _same_stride(stride, expected)):
+            return False
+        expected = expected * extent
+    return True

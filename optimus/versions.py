@@ -1,0 +1,91 @@
+"""What differs between the supported versions of PyTorch, and what none of them has a public way for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import sympy
+from torch._dispatch.python import enable_python_dispatcher
+from torch.utils._sympy.functions import Max
+
+
+@contextlib.contextmanager
+def no_new_guards(shape_env: Any, refusal: Callable[[str], Exception] | None) -> Iterator[None]:
+    """Compute on fakes without adding a guard to ``shape_env`` (None: sizes are plain numbers).
+
+    A question that all sizes of 2 and more answer alike ("is this tensor not empty?") gets that answer: only strides
+    of empty tensors and of dimensions of extent 1 can turn on it. Any other question raises ``refusal(detail)`` at the end;
+    None instead of a refusal: the caller knows that no answer changes the result.
+
+    No version has a public way to ask for this; the check that all of them call before guarding is replaced for the while.
+    """
+    if shape_env is None:
+        yield
+        return
+    questions: list[str] = []
+
+    def ask(expression: Any, answer: Any = None) -> None:
+        if generic_truth(expression) != bool(answer):
+            questions.append(f"{expression} would have to be {answer}")
+
+    outer = shape_env.__dict__.get("_check_frozen")
+    shape_env._check_frozen = ask
+    try:
+        with shape_env.suppress_guards(), enable_python_dispatcher():
+            yield
+    finally:
+        if outer is None:
+            del shape_env._check_frozen
+        else:
+            shape_env._check_frozen = outer
+    if questions and refusal is not None:
+        raise refusal(questions[0])
+
+
+def generic_truth(expression: Any) -> bool | None:
+    """What a comparison of sizes is for all sizes of at least 2; None where it depends on them, or is no comparison."""
+    if not isinstance(expression, sympy.core.relational.Relational):
+        return None
+    sign = _sign(expression.lhs - expression.rhs)  # type: ignore[operator]
+    if sign is None:
+        return None
+    match expression:
+        case sympy.Eq():
+            return sign == 0
+        case sympy.Ne():
+            return sign != 0
+        case sympy.StrictLessThan():
+            return sign < 0
+        case sympy.LessThan():
+            return sign <= 0
+        case sympy.StrictGreaterThan():
+            return sign > 0
+        case sympy.GreaterThan():
+            return sign >= 0
+    return None
+
+
+def without_unit_bounds(expression: Any) -> Any:
+    """``Max(1, e)`` as ``e``: strides use the former, and they only differ where the tensor is empty."""
+    return expression.replace(lambda e: isinstance(e, (Max, sympy.Max)) and 1 in e.args, lambda e: type(e)(*(a for a in e.args if a != 1)))
+
+
+def _sign(difference: Any) -> int | None:
+    symbols = sorted(difference.free_symbols, key=str)
+    above = {s: sympy.Symbol(f"t{i}", nonnegative=True, integer=True) + 2 for i, s in enumerate(symbols)}
+    expanded = sympy.expand(without_unit_bounds(difference).xreplace(above))
+    try:
+        coefficients = sympy.Poly(expanded, *sorted(expanded.free_symbols, key=str)).as_dict() if expanded.free_symbols else {(): expanded}
+    except sympy.PolynomialError:
+        return None
+    values = [v for v in coefficients.values() if v != 0]
+    constant = sum(v for powers, v in coefficients.items() if not any(powers))
+    if not values:
+        return 0
+    if all(v >= 0 for v in values) and constant > 0:
+        return 1
+    if all(v <= 0 for v in values) and constant < 0:
+        return -1
+    return None
