@@ -6,6 +6,7 @@ from optimus.engine import rewrite
 from optimus.journal import Journal
 from optimus.pattern import Case, Decline, Exactness, HorizontalPattern, Match, Pattern, VerticalPattern, declines, fires
 from optimus.plan import Plan, patterns
+from optimus.production import backend, clear_journals, compile, hooks, journals
 
 __all__ = [
     "Case",
@@ -17,8 +18,13 @@ __all__ = [
     "Pattern",
     "Plan",
     "VerticalPattern",
+    "backend",
+    "clear_journals",
+    "compile",
     "declines",
     "fires",
+    "hooks",
+    "journals",
     "patterns",
     "rewrite",
 ]

@@ -46,6 +46,11 @@ Validator = Callable[[Region], str | None]
 PROPAGATION_LIMIT = 64  # readers re-examined after a change of layout before a copy is preferred
 
 
+# Operators whose sizes and strides follow from those of their input without a question asked; what PyTorch asks while
+# running them on fakes is book-keeping.
+STRUCTURAL = {torch.split, torch.unbind, torch.transpose, torch.movedim, torch.unsqueeze, torch.narrow, operator.getitem}
+
+
 def refuse(law: Law, detail: str = "") -> Refused:
     """The exception that declines a rewrite under ``law``."""
     return Refused(Decline(law.reason, detail))
@@ -116,7 +121,9 @@ class Transaction:
         for key in ("stack_trace", "nn_module_stack"):
             if key in anchor.meta:
                 node.meta[key] = anchor.meta[key]
-        node.meta[value_key(anchor)] = run_fake(node)
+        structural = target in STRUCTURAL or (target is torch.clone and kwargs.get("memory_format") is torch.contiguous_format)
+        with no_new_guards(self.state.shape_env, None) if structural else contextlib.nullcontext():
+            node.meta[value_key(anchor)] = run_fake(node)
         return node
 
 
@@ -378,8 +385,7 @@ def _leaves_graph(node: Node) -> bool:
 
 def _copy_like(tx: Transaction, new: Node, like: torch.Tensor) -> Node:
     """A copy of ``new`` with the strides of ``like``; refuses where only the original operator makes such strides."""
-    with no_new_guards(tx.state.shape_env, None):  # whatever the layout of ``new``, that of the copy is contiguous
-        copy = tx.call(torch.clone, new, memory_format=torch.contiguous_format)
+    copy = tx.call(torch.clone, new, memory_format=torch.contiguous_format)
     fake = tensor(copy)
     assert fake is not None
     if not same_layout(like, fake):

@@ -1,0 +1,188 @@
+"""The plug-in for ``torch.compile``: a backend, a compile function, and hooks for users who keep Inductor as backend."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphPass
+from torch.fx import Graph, GraphModule
+
+from optimus.engine import Engine, resolve_validator
+from optimus.journal import Journal
+from optimus.plan import Plan, default_plan, lookup
+from optimus.rewriter import Validator
+
+ENVIRONMENT = "OPTIMUS_PATTERNS"
+"""``-name`` switches a pattern off, ``+name`` on; names without sign, separated by commas: exactly these; ``none``: nothing."""
+
+Compiler = str | Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
+
+_journals: deque[Journal] = deque(maxlen=1000)
+
+
+def journals() -> tuple[Journal, ...]:
+    """The journals of the graphs compiled in this process, oldest first (the last 1000 at most)."""
+    return tuple(_journals)
+
+
+def clear_journals() -> None:
+    """Forget what :func:`journals` holds."""
+    _journals.clear()
+
+
+def compile(model: Any, *, plan: Plan | None = None, validate: Validator | str | None = None, **torch_compile_kwargs: Any) -> Any:
+    """``torch.compile(model, backend="optimus")`` with a plan and a validator; other arguments go to ``torch.compile``.
+
+    Raises ``TypeError`` if ``backend`` is given: to keep another backend, use ``options={"compiler": name}``.
+    """
+    if "backend" in torch_compile_kwargs:
+        given = torch_compile_kwargs["backend"]
+        raise TypeError(f"optimus.compile: backend={given!r} cannot be given; accepted is options={{'compiler': {given!r}}}")
+    options = dict(torch_compile_kwargs.pop("options", None) or {})
+    options.update({k: v for k, v in (("plan", plan), ("validate", validate)) if v is not None})
+    return torch.compile(model, backend=backend, options=options or None, **torch_compile_kwargs)
+
+
+def backend(gm: GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+    """The ``torch.compile`` backend called ``optimus``: rewrite the graph, then hand it to ``options["compiler"]``.
+
+    Options: ``plan`` (a :class:`Plan`, its JSON, or a list of steps for ``Plan.of``), ``enable`` and ``disable`` (lists of
+    pattern names), ``validate``, ``compiler`` (a backend name or a callable; default ``"inductor"``). Every other option,
+    and ``mode``, is Inductor's. Raises ``ValueError`` for what none of them knows.
+    """
+    given = dict(options or {})
+    plan = effective_plan(given.pop("plan", None), given.pop("enable", ()), given.pop("disable", ()))
+    validate = resolve_validator(given.pop("validate", None))
+    compiler: Compiler = given.pop("compiler", "inductor")
+    finish = _compiler(compiler, mode, given)
+    _journals.append(Engine(gm, plan, validate).run())
+    return finish(gm, example_inputs)
+
+
+def effective_plan(plan: Any = None, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Plan:
+    """The plan that a compile uses: ``plan`` (default: the default plan), changed by names, then by the environment.
+
+    Raises ``ValueError`` for an unknown name and ``TypeError`` for something that is no plan.
+    """
+    enable, disable = _names("enable", enable), _names("disable", disable)
+    if plan is None:
+        found = default_plan()
+    elif isinstance(plan, Plan):
+        found = plan
+    elif isinstance(plan, str):
+        found = Plan.from_json(plan)
+    elif isinstance(plan, (list, tuple)):
+        found = Plan.of(*plan)
+    else:
+        raise TypeError(f"plan={plan!r} is a {type(plan).__name__}; accepted are a Plan, its JSON text, and a list of steps")
+    return _from_environment(_switch(found, enable, disable), os.environ.get(ENVIRONMENT, ""))
+
+
+def _names(option: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(n, str) for n in given):
+        raise TypeError(f"{option}={given!r}; accepted is a list of pattern names")
+    for name in given:
+        lookup(name)
+    return tuple(given)
+
+
+def _switch(plan: Plan, on: Sequence[str], off: Sequence[str]) -> Plan:
+    present = {s.name for s in plan}
+    missing = [lookup(n) for n in on if n not in present and n not in off]
+    return Plan((*plan.without(*off).steps, *missing))
+
+
+def _from_environment(plan: Plan, text: str) -> Plan:
+    words = [w.strip() for w in text.split(",") if w.strip()]
+    if not words:
+        return plan
+    if words == ["none"]:
+        return Plan()
+    try:
+        for word in words:
+            lookup(word.lstrip("+-"))
+    except ValueError as error:
+        raise ValueError(f"environment variable {ENVIRONMENT}={text!r}: {error}") from None
+    exactly = [w for w in words if w[0] not in "+-"]
+    if exactly:
+        if len(exactly) < len(words):
+            raise ValueError(f"environment variable {ENVIRONMENT}={text!r} mixes names with and without a sign; accepted is one kind")
+        given = {s.name: s for s in plan}
+        return Plan(tuple(given.get(n, lookup(n)) for n in exactly))
+    return _switch(plan, [w[1:] for w in words if w[0] == "+"], [w[1:] for w in words if w[0] == "-"])
+
+
+def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
+    if compiler == "inductor":
+        patches = _inductor_options(mode, options)
+
+        def finish(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+            from torch._inductor.compile_fx import compile_fx
+
+            return compile_fx(gm, example_inputs, config_patches=patches)  # type: ignore[arg-type, return-value]
+
+        return finish
+    if options or mode:
+        unknown = ", ".join([*options, *(["mode"] if mode else [])])
+        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, compiler")
+    if callable(compiler):
+        return compiler
+    found: Callable[..., Any] = torch._dynamo.lookup_backend(compiler)
+    return found
+
+
+def _inductor_options(mode: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    import torch._inductor.config as inductor
+    from torch._inductor import list_mode_options
+
+    patches: dict[str, Any] = {} if mode in (None, "default") else dict(list_mode_options(mode))
+    known = inductor.get_config_copy()
+    for name, given in options.items():
+        spelled = name.replace("-", "_")
+        if spelled not in known:
+            raise ValueError(
+                f"backend optimus: unknown option {name!r}; accepted are plan, enable, disable, validate, compiler and the options of Inductor"
+            )
+        patches[spelled] = given
+    return patches
+
+
+class PreGradPass(CustomGraphPass):
+    """The plan as a pass for Inductor's ``pre_grad_custom_pass``, behind the one that was there before."""
+
+    def __init__(self, plan: Plan, validate: Validator | None, previous: Any = None) -> None:
+        self.plan = plan
+        self.validate = validate
+        self.previous = previous
+
+    def __call__(self, graph: Graph) -> None:
+        if self.previous is not None:
+            self.previous(graph)
+        gm = graph.owning_module
+        assert isinstance(gm, GraphModule)
+        _journals.append(Engine(gm, self.plan, self.validate).run())
+
+    def uuid(self) -> Any:
+        """Part of Inductor's cache key: changes with plan, options, pass code, validator, and the pass in front."""
+        previous = self.previous.uuid() if hasattr(self.previous, "uuid") else repr(self.previous)
+        return f"{self.plan.digest()}:{getattr(self.validate, '__qualname__', self.validate)}:{previous}"
+
+
+@contextlib.contextmanager
+def hooks(
+    plan: Plan | None = None, *, enable: Sequence[str] = (), disable: Sequence[str] = (), validate: Validator | str | None = None
+) -> Iterator[None]:
+    """Inside, ``torch.compile`` with Inductor runs the plan; outside, all is as before. Compile, too, must happen inside."""
+    import torch._inductor.config as inductor
+
+    previous = inductor.pre_grad_custom_pass
+    if isinstance(previous, (list, tuple)):
+        raise TypeError("optimus.hooks: pre_grad_custom_pass is a list already; accepted is one pass, or None")
+    added = PreGradPass(effective_plan(plan, enable, disable), resolve_validator(validate), previous)
+    with inductor.patch(pre_grad_custom_pass=added):
+        yield
