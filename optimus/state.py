@@ -63,7 +63,7 @@ class GraphState:
             found = effects(node)
             if found.switches_mode:
                 region += 1
-                state.modes.append(_after(node, state.modes[-1]))
+                state.modes.append(mode_after(node, state.modes[-1]))
             state.region[node] = region
             if found is not PURE:
                 state._add_effect(node, found)
@@ -163,7 +163,8 @@ def _position(node: Node) -> Any:
     return node._sort_key
 
 
-def _after(node: Node, before: Mode) -> Mode:
+def mode_after(node: Node, before: Mode) -> Mode:
+    """The ambient mode behind ``node``, which switches it."""
     name = getattr(node.target, "__name__", "")
     if name == "_set_grad_enabled" and node.args and isinstance(node.args[0], bool):
         return Mode(node.args[0], before.autocast)

@@ -1,0 +1,252 @@
+"""What two runs of a program differ in. A comparison returns the differences, never a flag; it has no default tolerance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+FACTOR = 8.0
+"""How many times eager's own error, plus what rounding the inputs would do, a reassociated result may be off."""
+
+ULPS = 4.0
+"""Roundings of the exact result that are always allowed to one that is not compared bit by bit."""
+
+
+@dataclass
+class Run:
+    """Everything about one run that anybody could observe."""
+
+    outputs: list[Any]
+    strides: list[tuple[int, ...]]
+    requires_grad: list[bool]
+    shared: list[str]
+    inputs_after: list[torch.Tensor]
+    gradients: list[torch.Tensor | None] = field(default_factory=list)
+    raised: str | None = None
+
+
+def observe(program: Callable[..., Any], inputs: Sequence[Any], *, gradients: bool = True, cotangents: list[torch.Tensor] | None = None, seed: int = 0) -> Run:
+    """Run ``program(*inputs)`` and write down what can be observed.
+
+    Gradients are those of all floating-point inputs that require them, for random cotangents of the dtypes and shapes of
+    the outputs (or the ones given). What the program raises is part of the observation.
+    """
+    torch.manual_seed(seed)
+    try:
+        result = program(*inputs)
+    except Exception as error:  # noqa: BLE001 - the program is the user's
+        return Run([], [], [], [], [], [], f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    outputs = pytree.tree_leaves(result)
+    tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
+    found = Run(
+        [o.detach().clone() if isinstance(o, torch.Tensor) else o for o in outputs],
+        [o.stride() for o in tensors],
+        [o.requires_grad for o in tensors],
+        _shared(tensors, [i for i in inputs if isinstance(i, torch.Tensor)]),
+        [i.detach().clone() for i in inputs if isinstance(i, torch.Tensor)],
+    )
+    if gradients:
+        found.gradients = _gradients(tensors, inputs, cotangents, seed)
+    return found
+
+
+def cotangents_like(outputs: Sequence[Any], seed: int = 0) -> list[torch.Tensor]:
+    """Random cotangents for the floating-point tensors among ``outputs``."""
+    generator = torch.Generator().manual_seed(seed + 1)
+    floats = [o for o in outputs if isinstance(o, torch.Tensor) and o.is_floating_point()]
+    return [torch.randn(o.shape, generator=generator).to(device=o.device, dtype=o.dtype) for o in floats]
+
+
+def _gradients(outputs: Sequence[torch.Tensor], inputs: Sequence[Any], cotangents: list[torch.Tensor] | None, seed: int) -> list[torch.Tensor | None]:
+    wanted = [i for i in inputs if isinstance(i, torch.Tensor) and i.requires_grad]
+    floats = [o for o in outputs if o.is_floating_point()]
+    given = cotangents_like(floats, seed) if cotangents is None else cotangents
+    heads = [(o, c) for o, c in zip(floats, given, strict=True) if o.requires_grad]
+    if not wanted or not heads:
+        return [None] * len(wanted)
+    return list(torch.autograd.grad([o for o, _ in heads], wanted, [c.to(o.dtype) for o, c in heads], allow_unused=True))
+
+
+def _shared(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[str]:
+    """For each output the inputs and earlier outputs that it shares memory with."""
+    found = []
+    for k, o in enumerate(outputs):
+        with_inputs = [f"input {j}" for j, i in enumerate(inputs) if _overlap(o, i)]
+        with_outputs = [f"output {j}" for j in range(k) if _overlap(o, outputs[j])]
+        found.append(", ".join(with_inputs + with_outputs))
+    return found
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if not one.numel() or not other.numel():
+        return False
+    return bool(one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr())
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The same program in float64: what is exact, and how far rounding the inputs moves it, element by element."""
+
+    outputs: list[Any]
+    gradients: list[torch.Tensor | None]
+    output_noise: list[Any]
+    gradient_noise: list[torch.Tensor | None]
+
+
+def reference(program: Callable[..., Any], inputs: Sequence[Any], run: Run, seed: int = 0) -> Reference | None:
+    """The float64 reference of ``run``, driven by the same rounded cotangents; None if the program cannot run so.
+
+    The noise is the largest move of an element over three runs whose inputs are off by one rounding of their own dtype.
+    """
+    given = [c.double() for c in cotangents_like(run.outputs, seed)]
+    exact = observe(program, [_wide(i) for i in inputs], cotangents=given, seed=seed)
+    if exact.raised is not None:
+        return None
+    output_noise = [torch.zeros_like(o) if isinstance(o, torch.Tensor) else None for o in exact.outputs]
+    gradient_noise = [None if g is None else torch.zeros_like(g) for g in exact.gradients]
+    for k in range(3):
+        generator = torch.Generator().manual_seed(100 * seed + k)
+        moved = observe(program, [_wide(i, generator) for i in inputs], cotangents=[_nudged(c, r, generator) for c, r in zip(given, _floats(run), strict=True)], seed=seed)
+        if moved.raised is not None:
+            return None
+        output_noise = [n if n is None else torch.maximum(n, (m - e).abs()) for n, m, e in zip(output_noise, moved.outputs, exact.outputs, strict=True)]
+        gradient_noise = [
+            n if n is None or m is None or e is None else torch.maximum(n, (m - e).abs())
+            for n, m, e in zip(gradient_noise, moved.gradients, exact.gradients, strict=True)
+        ]
+    return Reference(exact.outputs, exact.gradients, output_noise, gradient_noise)
+
+
+def _floats(run: Run) -> list[torch.Tensor]:
+    return [o for o in run.outputs if isinstance(o, torch.Tensor) and o.is_floating_point()]
+
+
+def _wide(given: Any, generator: torch.Generator | None = None) -> Any:
+    if not isinstance(given, torch.Tensor) or not given.is_floating_point():
+        return given
+    wide = given.detach().double()
+    if generator is not None:
+        wide = _nudged(wide, given, generator)
+    return wide.requires_grad_(given.requires_grad)
+
+
+def _nudged(wide: torch.Tensor, narrow: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    step = torch.finfo(narrow.dtype).eps
+    return wide * (1 + step * (2 * torch.rand(wide.shape, generator=generator).to(wide.device) - 1))
+
+
+def differences(before: Run, after: Run, reference_run: Reference | None = None, *, bitwise: bool) -> list[str]:
+    """What ``after`` does that ``before`` did not, one line each.
+
+    ``bitwise``: outputs must have the same bits, any NaN for any NaN. Otherwise, and for gradients, each element may be as
+    far from the reference as ``FACTOR`` times eager's error plus the noise of the inputs, plus ``ULPS`` roundings.
+    """
+    if before.raised is not None or after.raised is not None:
+        if before.raised is not None and after.raised is not None:
+            return []
+        return [f"raises: {before.raised or 'nothing'} became {after.raised or 'nothing'}"]
+    if len(before.outputs) != len(after.outputs):
+        return [f"{len(before.outputs)} outputs became {len(after.outputs)}"]
+    found: list[str] = []
+    for k, (one, other) in enumerate(zip(before.outputs, after.outputs, strict=True)):
+        exact = None if reference_run is None else reference_run.outputs[k]
+        noise = None if reference_run is None else reference_run.output_noise[k]
+        found += [f"output {k}: {d}" for d in _value(one, other, exact, noise, bitwise)]
+    found += _observed(before, after)
+    for k, (one, other) in enumerate(zip(before.inputs_after, after.inputs_after, strict=True)):
+        found += [f"input {k} after the call: {d}" for d in _value(one, other, None, None, bitwise)]
+    for k, (g, h) in enumerate(zip(before.gradients, after.gradients, strict=True)):
+        found += [f"gradient {k}: {d}" for d in _gradient(g, h, reference_run, k)]
+    return found
+
+
+
+
+def _observed(before: Run, after: Run) -> list[str]:
+    found = []
+    shapes = [tuple(o.shape) for o in before.outputs if isinstance(o, torch.Tensor)]
+    for k, (one, other) in enumerate(zip(before.strides, after.strides, strict=True)):
+        if not same_strides(shapes[k], one, other):
+            found.append(f"output {k}: strides {one} became {other}")
+    for what, ones, others in (("requires_grad", before.requires_grad, after.requires_grad), ("memory shared with", before.shared, after.shared)):
+        for k, (a, b) in enumerate(zip(ones, others, strict=True)):
+            if a != b:
+                found.append(f"output {k}: {what} {a or 'nothing'} became {b or 'nothing'}")
+    return found
+
+
+def same_strides(shape: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether strides agree where they mean something: not in empty tensors, nor in dimensions of extent 1."""
+    return 0 in shape or all(a == b for n, a, b in zip(shape, one, other, strict=True) if n != 1)
+
+
+def _gradient(one: torch.Tensor | None, other: torch.Tensor | None, reference_run: Reference | None, k: int) -> list[str]:
+    if (one is None) != (other is None):
+        return [f"{'None' if one is None else 'a tensor'} became {'None' if other is None else 'a tensor'}"]
+    if one is None or other is None:
+        return []
+    exact = None if reference_run is None else reference_run.gradients[k]
+    noise = None if reference_run is None else reference_run.gradient_noise[k]
+    return _value(one, other, exact, noise, bitwise=False)
+
+
+def _value(one: Any, other: Any, exact: Any, noise: Any, bitwise: bool) -> list[str]:
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        same = type(one) is type(other) and (one == other or one is other)
+        return [] if same else [f"{one!r} became {other!r}"]
+    for what in ("dtype", "device"):
+        if getattr(one, what) != getattr(other, what):
+            return [f"{what} {getattr(one, what)} became {getattr(other, what)}"]
+    if one.shape != other.shape:
+        return [f"shape {tuple(one.shape)} became {tuple(other.shape)}"]
+    wrong = differing_bits(one, other)
+    if not bool(wrong.any()):
+        return []
+    if bitwise or not one.is_floating_point():
+        return [_first(wrong, one, other)]
+    if exact is None or noise is None:
+        return [_first(wrong, one, other) + "; there is no float64 reference to judge it by"]
+    return _judged(wrong, one, other, exact, noise)
+
+
+def differing_bits(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Where two tensors of one shape and dtype have other bits; one NaN equals another, -0.0 is not 0.0."""
+    if one.dtype.is_complex:
+        return differing_bits(torch.view_as_real(one), torch.view_as_real(other)).any(-1)
+    if not one.is_floating_point():
+        return one != other
+    width = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[one.element_size()]
+    bits = one.contiguous().view(width) != other.contiguous().view(width)
+    return bits & ~(torch.isnan(one) & torch.isnan(other))
+
+
+def _judged(wrong: torch.Tensor, one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor, noise: torch.Tensor) -> list[str]:
+    finite = torch.isfinite(exact) & torch.isfinite(one.double())
+    if bool((wrong & ~finite & ~(torch.isnan(one) & torch.isnan(other))).any()):
+        place = wrong & ~finite
+        same_kind = torch.isnan(one) == torch.isnan(other)
+        infinite = torch.isinf(one) & torch.isinf(other) & (one.sign() == other.sign())
+        bad = place & ~(same_kind & (torch.isnan(one) | infinite))
+        if bool(bad.any()):
+            return [_first(bad, one, other) + "; eager or the reference is not finite there"]
+    info = torch.finfo(one.dtype)
+    allowed = FACTOR * ((one.double() - exact).abs() + noise) + ULPS * (info.eps * exact.abs() + info.tiny)
+    off = wrong & finite & ~((other.double() - exact).abs() <= allowed)
+    if not bool(off.any()):
+        return []
+    at = _where(off)
+    return [_first(off, one, other) + f"; float64 says {exact[at].item()!r}, eager is off by {abs(one[at].item() - exact[at].item()):.3g}"]
+
+
+def _where(mask: torch.Tensor) -> tuple[int, ...]:
+    return tuple(int(i) for i in torch.nonzero(mask)[0].tolist()) if mask.dim() else ()
+
+
+def _first(wrong: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> str:
+    at = _where(wrong)
+    return f"{int(wrong.sum())} of {math.prod(one.shape)} elements differ, first at {at}: {one[at].item()!r} became {other[at].item()!r}"

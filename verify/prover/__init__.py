@@ -1,0 +1,1 @@
+"""The only sub-package that imports a solver."""

@@ -1,0 +1,199 @@
+"""The algebra on solver terms: quantifier-free, integers linear, elements of an uninterpreted sort.
+
+Sums and black boxes are fresh constants. Two of them with one symbol are tied by a ground lemma when a goal needs it:
+they are equal, or their bodies differ at some place. That is extensionality without quantifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from verify.semantics.logic import Cond, Index, Part, Symbol, Term
+from verify.semantics.tensor import number
+
+ELEMENT = z3.DeclareSort("T")
+WHOLE = z3.DeclareSort("U")
+DECIDE_MS = 2000
+
+
+@dataclass
+class Extensional:
+    """A constant that stands for a sum, or for a whole result, and the functions it depends on."""
+
+    constant: z3.ExprRef
+    symbol: Symbol
+    parts: tuple[Part, ...]
+    kernel: str = ""
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a sum."""
+        return bool(self.kernel)
+
+
+@dataclass
+class SolverLogic:
+    """An instance of :class:`verify.semantics.logic.Logic`. ``premises`` hold throughout."""
+
+    premises: list[z3.BoolRef] = field(default_factory=list)
+    extensional: dict[str, Extensional] = field(default_factory=dict)
+    _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
+    _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
+    _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
+    _solver: z3.Solver | None = None
+    _names: int = 0
+
+    def fresh(self, prefix: str) -> str:
+        """A name not used before."""
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+    def integer(self, prefix: str) -> z3.ArithRef:
+        """A new integer variable."""
+        return z3.Int(self.fresh(prefix))
+
+    def ite(self, condition: Cond, then: Any, other: Any) -> Any:
+        """See :class:`Logic`."""
+        if isinstance(condition, bool):
+            return then if condition else other
+        if z3.is_true(condition):
+            return then
+        if z3.is_false(condition):
+            return other
+        if isinstance(then, int) and isinstance(other, int):
+            return then if then == other and type(then) is type(other) else z3.If(condition, _lifted(then), _lifted(other))
+        return z3.If(condition, _lifted(then), _lifted(other))
+
+    def all_of(self, *conditions: Cond) -> Cond:
+        """See :class:`Logic`."""
+        if any(c is False for c in conditions):
+            return False
+        rest = [c for c in conditions if c is not True]
+        return z3.And(rest) if rest else True
+
+    def any_of(self, *conditions: Cond) -> Cond:
+        """See :class:`Logic`."""
+        if any(c is True for c in conditions):
+            return True
+        rest = [c for c in conditions if c is not False]
+        return z3.Or(rest) if rest else False
+
+    def negate(self, condition: Cond) -> Cond:
+        """See :class:`Logic`."""
+        return (not condition) if isinstance(condition, bool) else z3.Not(condition)
+
+    def decide(self, condition: Cond) -> bool | None:
+        """See :class:`Logic`."""
+        if isinstance(condition, bool):
+            return condition
+        key = condition.get_id()
+        if key not in self._decided:
+            self._decided[key] = (condition, self._entailed(condition))
+        return self._decided[key][1]
+
+    def _entailed(self, condition: z3.BoolRef) -> bool | None:
+        simple = z3.simplify(condition)
+        if z3.is_true(simple):
+            return True
+        if z3.is_false(simple):
+            return False
+        if self._solver is None:
+            self._solver = z3.Solver()
+            self._solver.set("timeout", DECIDE_MS)
+            self._solver.add(*self.premises)
+        for verdict, opposite in ((True, z3.Not(condition)), (False, condition)):
+            self._solver.push()
+            self._solver.add(opposite)
+            answer = self._solver.check()
+            self._solver.pop()
+            if answer == z3.unsat:
+                return verdict
+        return None
+
+    def element(self, name: str, index: Index) -> Term:
+        """See :class:`Logic`."""
+        places = [_lifted(number(i)) for i in index]
+        return self._function(("input", name), [z3.IntSort()] * len(places), ELEMENT)(*places)
+
+    def apply(self, symbol: Symbol, *terms: Term) -> Term:
+        """See :class:`Logic`."""
+        lifted = [_lifted(t) for t in terms]
+        return self._function(symbol, [t.sort() for t in lifted], ELEMENT)(*lifted)
+
+    def zero(self) -> Term:
+        """See :class:`Logic`."""
+        return self._function(("zero",), [], ELEMENT)()
+
+    def total(self, symbol: Symbol, part: Part, kernel: str) -> Term:
+        """See :class:`Logic`."""
+        return self._extensional(symbol, (part,), ELEMENT, kernel)
+
+    def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index) -> Term:
+        """See :class:`Logic`."""
+        token = self._extensional(symbol, tuple(parts), WHOLE, "")
+        places = [_lifted(number(i)) for i in index]
+        return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], ELEMENT)(token, *places)
+
+    def _extensional(self, symbol: Symbol, parts: tuple[Part, ...], sort: z3.SortRef, kernel: str) -> z3.ExprRef:
+        bodies = tuple(part.body(tuple(z3.Int(f"bound{k}") for k in range(len(part.extents)))) for part in parts)
+        extents = tuple(str(e) for part in parts for e in part.extents)
+        key = (symbol, kernel, sort.name(), extents, tuple(b.get_id() for b in bodies))
+        if key not in self._constants:
+            constant = z3.Const(self.fresh("r"), sort)
+            self._constants[key] = constant
+            self._constants[("kept", constant.get_id())] = bodies  # their numbers must not be given to other terms
+            self.extensional[constant.decl().name()] = Extensional(constant, symbol, parts, kernel)
+        return self._constants[key]
+
+    def _function(self, key: Any, sorts: list[z3.SortRef], result: z3.SortRef) -> Any:
+        full = (key, tuple(s.name() for s in sorts))
+        if full not in self._functions:
+            self._functions[full] = z3.Function(self.fresh("f"), *sorts, result)
+        return self._functions[full]
+
+    # ------------------------------------------------------------------------------------------------------- lemmas
+
+    def mentioned(self, formula: z3.ExprRef, seen: set[int]) -> list[Extensional]:
+        """The sums and black boxes in ``formula`` that ``seen`` does not hold yet."""
+        found: list[Extensional] = []
+        stack: list[Any] = [formula]
+        while stack:
+            term = stack.pop()
+            if term.get_id() in seen:
+                continue
+            seen.add(term.get_id())
+            if z3.is_const(term):
+                known = self.extensional.get(term.decl().name())
+                if known is not None:
+                    found.append(known)
+            stack.extend(term.children())
+        return found
+
+    def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef | None:
+        """Equal, or the bodies differ somewhere; None if the two cannot be compared."""
+        if one.symbol != other.symbol or len(one.parts) != len(other.parts):
+            return None
+        ways: list[Any] = [one.constant == other.constant]
+        for left, right in zip(one.parts, other.parts, strict=True):
+            if len(left.extents) != len(right.extents):
+                return None
+            place = tuple(self.integer("w") for _ in left.extents)
+            ways.append(self._masked(left, place) != self._masked(right, place))
+            if not one.is_total:
+                ways += [_lifted(a) != _lifted(b) for a, b in zip(left.extents, right.extents, strict=True)]
+        return z3.Or(ways)
+
+    def _masked(self, part: Part, place: Index) -> z3.ExprRef:
+        """The body with zero outside its extents; a sum over all integers of that is the sum over the extents."""
+        inside = self.all_of(*(c for w, e in zip(place, part.extents, strict=True) for c in (w >= 0, w < e)))
+        return self.ite(inside, part.body(place), self.zero())
+
+
+def _lifted(given: Any) -> Any:
+    if isinstance(given, bool):
+        return z3.BoolVal(given)
+    return z3.IntVal(given) if isinstance(given, int) else given

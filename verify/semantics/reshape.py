@@ -1,0 +1,232 @@
+"""Operators that keep the row-major order of elements: view, reshape, flatten, unflatten."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from verify.semantics.logic import Index, Int, Logic
+from verify.semantics.table import Use, means
+from verify.semantics.tensor import CHAIN, Place, Product, Tensor, UnmodelledError, View, number, same_number, times
+
+Block = tuple[tuple[Any, ...], tuple[Any, ...]]
+"""Neighbouring dimensions of the input and the neighbouring dimensions of the result that hold the same elements."""
+
+
+@means("view", "reshape", "_unsafe_view", "view_as", "reshape_as")
+def reshape(use: Use) -> Any:
+    """The elements in row-major order under another shape, which may leave out one extent as -1."""
+    if "dtype" in use.args and use.args["dtype"] is not None:
+        raise UnmodelledError("view as another dtype")
+    if "other" in use.args:
+        return _reshaped(use, use.tensor("other").dims)
+    wanted = list(use.args.get("shape", use.args.get("size", ())))
+    return _reshaped(use, _completed(use, use.tensor("self").dims, wanted))
+
+
+@means("flatten")
+def flatten(use: Use) -> Any:
+    """Dimensions ``start_dim`` to ``end_dim`` as one."""
+    dims = use.tensor("self").dims
+    if not dims:
+        return _reshaped(use, (1,))
+    first, last = (use.dim(use.args[n], len(dims)) for n in ("start_dim", "end_dim"))
+    use.demand(first <= last)
+    joined = dims[first] if first == last else _product(dims[first : last + 1])
+    return _reshaped(use, (*dims[:first], joined, *dims[last + 1 :]))
+
+
+@means("unflatten")
+def unflatten(use: Use) -> Any:
+    """One dimension as several."""
+    dims = use.tensor("self").dims
+    d = use.dim(use.args["dim"], len(dims))
+    sizes = _completed(use, (dims[d],), list(use.args["sizes"]))
+    return _reshaped(use, (*dims[:d], *sizes, *dims[d + 1 :]))
+
+
+def _product(dims: Sequence[Any]) -> Any:
+    factors = [f for d in dims for f in (d.factors if isinstance(d, Product) else (d,))]
+    if all(isinstance(f, int) for f in factors):
+        return math.prod(factors)
+    factors = [f for f in factors if not (isinstance(f, int) and f == 1)]
+    return factors[0] if len(factors) == 1 else Product(tuple(factors))
+
+
+def _completed(use: Use, dims: Sequence[Any], wanted: list[Any]) -> tuple[Any, ...]:
+    """``wanted`` with the extent that stands as -1 worked out."""
+    holes = [k for k, w in enumerate(wanted) if isinstance(w, int) and w == -1]
+    if not holes:
+        return tuple(wanted)
+    use.demand(len(holes) == 1)
+    have = [f for d in dims for f in (d.factors if isinstance(d, Product) else (d,))]
+    rest = [f for k, w in enumerate(wanted) if k not in holes for f in (w.factors if isinstance(w, Product) else (w,))]
+    if all(isinstance(n, int) for n in (*have, *rest)):
+        total, known = math.prod(have), math.prod(rest)
+        use.demand(known != 0 and total % known == 0)
+        hole: Any = total // known if known else 0
+        return tuple(hole if k in holes else w for k, w in enumerate(wanted))
+    for factor in rest:
+        at = next((k for k, h in enumerate(have) if use.logic.decide(same_number(h, factor)) is True), None)
+        if at is None:
+            return _by_division(use, have, wanted, holes[0])
+        have.pop(at)
+    return tuple(_product(have) if k in holes and have else 1 if k in holes else w for k, w in enumerate(wanted))
+
+
+def _by_division(use: Use, have: list[Any], wanted: list[Any], hole: int) -> tuple[Any, ...]:
+    known = math.prod(number(w) for k, w in enumerate(wanted) if k != hole)
+    total = math.prod(have)
+    if not isinstance(known, int) or known <= 0:
+        raise UnmodelledError("a shape whose missing extent is a quotient of symbols")
+    use.demand(total % known == 0)
+    return tuple((total / known if not isinstance(total, int) else total // known) if k == hole else w for k, w in enumerate(wanted))
+
+
+def _reshaped(use: Use, wanted: tuple[Any, ...]) -> Any:
+    base = use.storage("self")
+    blocks = _blocks(use, base.read().dims, wanted)
+
+    def forward(below: Tensor) -> Tensor:
+        return below.map(wanted, lambda i: _across(use.logic, blocks, i, 1, 0))
+
+    def backward(below: Tensor, new: Tensor) -> Tensor:
+        return Tensor(below.dims, lambda i: new[_across(use.logic, blocks, i, 0, 1)], below.dtype)
+
+    view = View(base, forward, backward)
+    if use.call.op in ("view", "view_as", "unflatten") or use.aliases:
+        return view
+    return view.read()
+
+
+def _blocks(use: Use, have: tuple[Any, ...], want: tuple[Any, ...]) -> list[Block]:
+    """Match dimensions from the front, closing a block as soon as both sides hold equally many elements."""
+    blocks: list[Block] = []
+    left, right = list(have), list(want)
+    ins: list[Any] = []
+    outs: list[Any] = []
+    while left or right:
+        if ins and outs and _equal_products(use, ins, outs):
+            blocks.append((tuple(ins), tuple(outs)))
+            ins, outs = [], []
+        elif not ins and not outs and left and right:
+            ins.append(left.pop(0))
+            outs.append(right.pop(0))
+        elif not ins and not outs and (left or right):
+            (ins if left else outs).append((left or right).pop(0))
+        else:
+            _grow(use, ins, outs, left, right)
+    if (ins or outs) and not _equal_products(use, ins, outs):
+        use.demand(same_number(math.prod(map(number, ins)), math.prod(map(number, outs))))
+    return [*blocks, (tuple(ins), tuple(outs))] if ins or outs else blocks
+
+
+def _grow(use: Use, ins: list[Any], outs: list[Any], left: list[Any], right: list[Any]) -> None:
+    """Take the next dimension on the side that holds fewer elements."""
+    fewer_in = _fewer(use, ins, outs)
+    if (fewer_in and left) or not right:
+        ins.append(left.pop(0))
+    else:
+        outs.append(right.pop(0))
+
+
+def _fewer(use: Use, ins: list[Any], outs: list[Any]) -> bool:
+    del use
+    one, other = (math.prod(map(number, side)) for side in (ins, outs))
+    if isinstance(one, int) and isinstance(other, int):
+        return one < other
+    symbols_in, symbols_out = (_symbolic_factors(side) for side in (ins, outs))
+    return symbols_in < symbols_out or (symbols_in == symbols_out and len(ins) < len(outs))
+
+
+def _symbolic_factors(side: list[Any]) -> int:
+    return sum(not isinstance(f, int) for d in side for f in (d.factors if isinstance(d, Product) else (d,)))
+
+
+def _equal_products(use: Use, ins: Sequence[Any], outs: Sequence[Any]) -> bool:
+    one, other = _product(ins) if ins else 1, _product(outs) if outs else 1
+    if isinstance(one, Product) and isinstance(other, Product):
+        rest = list(other.factors)
+        for factor in one.factors:
+            at = next((k for k, r in enumerate(rest) if use.logic.decide(same_number(factor, r)) is True), None)
+            if at is None:
+                return use.logic.decide(same_number(one, other)) is True
+            rest.pop(at)
+        return not rest
+    return use.logic.decide(same_number(one, other)) is True
+
+
+def _across(logic: Logic, blocks: list[Block], index: Index, source: int, target: int) -> Index:
+    """Carry an index over the ``source`` dimensions of every block to its ``target`` dimensions."""
+    found: list[Any] = []
+    at = 0
+    for block in blocks:
+        given = index[at : at + len(block[source])]
+        at += len(block[source])
+        found += _carry(logic, block[source], block[target], given)
+    return tuple(found)
+
+
+def _carry(logic: Logic, have: tuple[Any, ...], want: tuple[Any, ...], index: Index) -> list[Any]:
+    if len(have) == len(want) == 1:
+        return [index[0]]
+    parts, factors = _spread(have, index)
+    if not want:
+        return []
+    found: list[Any] = []
+    for k, extent in enumerate(want[:-1]):
+        taken, parts, factors = _take(logic, parts, factors, extent, math.prod(map(number, want[k + 1 :])))
+        found.append(taken)
+    return [*found, _gather(logic, parts, factors, want[-1])]
+
+
+def _spread(dims: tuple[Any, ...], index: Index) -> tuple[list[Any], list[Any]]:
+    """All indices and extents of a block, places along products taken apart, ones left out."""
+    parts: list[Any] = []
+    factors: list[Any] = []
+    for extent, i in zip(dims, index, strict=True):
+        if isinstance(extent, Product) and isinstance(i, Place):
+            parts += i.parts
+            factors += i.factors
+        elif not (isinstance(extent, int) and extent == 1):
+            parts.append(number(i))
+            factors.append(extent)
+    return parts, factors
+
+
+def _gather(logic: Logic, parts: list[Any], factors: list[Any], extent: Any) -> Any:
+    """What is left of a block as one index along ``extent``."""
+    if not parts:
+        return 0
+    if len(parts) == 1:
+        return parts[0]
+    place = Place(tuple(parts), tuple(map(number, factors)), logic)
+    return place if isinstance(extent, Product) and extent.factors == place.factors else place.linear()
+
+
+def _take(logic: Logic, parts: list[Any], factors: list[Any], extent: Any, inner: Int) -> tuple[Any, list[Any], list[Any]]:
+    """Split off the index along ``extent``, the slowest of the wanted dimensions; ``inner`` elements lie below each position."""
+    if isinstance(extent, int) and extent == 1:
+        return 0, parts, factors
+    wanted = extent.factors if isinstance(extent, Product) else (extent,)
+    if len(parts) >= len(wanted) and all(logic.decide(same_number(f, w)) is True for f, w in zip(factors, wanted, strict=False)):
+        taken = parts[0] if len(wanted) == 1 else Place(tuple(parts[: len(wanted)]), tuple(wanted), logic)
+        return taken, parts[len(wanted) :], factors[len(wanted) :]
+    at = parts[0] if len(parts) == 1 else Place(tuple(parts), tuple(map(number, factors)), logic).linear()
+    quotient, rest = _divided(logic, number(at), inner, number(extent))
+    return quotient, [rest], [inner]
+
+
+def _divided(logic: Logic, at: Int, inner: Int, outer: Int) -> tuple[Int, Int]:
+    """``at`` below ``outer * inner`` as the index of the outer part and that of the inner part."""
+    if isinstance(inner, int):
+        if inner == 0:
+            return 0, 0
+        return (at // inner if isinstance(at, int) else at / inner), at % inner
+    if isinstance(outer, int) and 0 < outer <= CHAIN:
+        quotient: Int = outer - 1
+        for k in range(outer - 2, -1, -1):
+            quotient = logic.ite(at < (k + 1) * inner, k, quotient)
+        return quotient, at - times(logic, quotient, outer, (inner,))
+    raise UnmodelledError("a reshape that divides one symbolic extent by another")

@@ -1,0 +1,108 @@
+"""The closed set of answers a witness can give. Only :class:`Proved` is green."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+
+@dataclass(frozen=True)
+class Proved:
+    """Equal for all sizes that the premises admit.
+
+    ``claim``: ``E0`` the same term (bit-exact), ``E1`` the same summands in any order. ``queries`` were asked, ``confirmed``
+    of them by a second solver too.
+    """
+
+    claim: str
+    queries: int
+    confirmed: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Sizes and a place at which the two sides differ, seen on real tensors.
+
+    ``differences``: what the replay saw, one line each. ``before`` and ``after``: the code of the two graphs.
+    """
+
+    what: str
+    sizes: Mapping[str, int]
+    differences: tuple[str, ...]
+    before: str
+    after: str
+    inputs: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Refuted:
+    """Wrong, and the counterexample was replayed in eager."""
+
+    counterexample: Counterexample
+
+
+@dataclass(frozen=True)
+class Vacuous:
+    """Nothing was proved: no case fired, or the premises contradict one another."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Not decided: a timeout, a disagreement of solvers, or a model that does not replay."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unmodelled:
+    """An operator without semantics stands in the way."""
+
+    operator: str
+
+
+Verdict = Proved | Refuted | Vacuous | Unknown | Unmodelled
+
+
+def word(verdict: Verdict) -> str:
+    """The verdict as one word."""
+    return type(verdict).__name__.lower()
+
+
+def explain(verdict: Verdict) -> str:
+    """The verdict as one line."""
+    match verdict:
+        case Proved():
+            return f"proved ({verdict.claim}), {verdict.queries} queries, {verdict.confirmed} confirmed by a second solver"
+        case Refuted():
+            return f"refuted: {verdict.counterexample.what}"
+        case Vacuous():
+            return f"vacuous: {verdict.reason}"
+        case Unknown():
+            return f"unknown: {verdict.reason}"
+        case Unmodelled():
+            return f"unmodelled: {verdict.operator}"
+    assert_never(verdict)
+
+
+def worst(verdicts: list[Verdict]) -> Verdict:
+    """The verdict over several parts: the first refuted, else undecided, else vacuous; proved only if all are.
+
+    No parts at all are vacuous.
+    """
+    for kind in (Refuted, Unknown, Unmodelled, Vacuous):
+        for verdict in verdicts:
+            if isinstance(verdict, kind):
+                return verdict
+    proved = [v for v in verdicts if isinstance(v, Proved)]
+    if not proved:
+        return Vacuous("nothing was checked")
+    return Proved(
+        max(v.claim for v in proved),
+        sum(v.queries for v in proved),
+        sum(v.confirmed for v in proved),
+        sum(v.seconds for v in proved),
+    )
