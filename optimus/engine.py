@@ -199,7 +199,7 @@ def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: R
         if node.op not in ("call_function", "call_method") or node.meta.get(FUSED) == pattern.name or not _is_anchor(pattern, node):
             continue
         key: Any = pattern.key(node, rewriter.state)
-        common = common_key(node)
+        common = common_key(node, rewriter.state)
         if isinstance(key, Decline):
             refusals[node] = key
         elif key is not None and common is not None and _plain(node):

@@ -31,13 +31,16 @@ class Schedule:
     lonely: list[Node] = field(default_factory=list)
 
 
-def common_key(node: Node) -> Hashable | None:
-    """Law 8: what every grouping key contains. None where metadata is missing."""
+def common_key(node: Node, state: GraphState) -> Hashable | None:
+    """Law 8: what every grouping key contains. None where metadata is missing.
+
+    A gradient must reach all members of a group or none, or inputs that had no gradient would get one of zeros.
+    """
     found = value(node)
     if found is MISSING:
         return None
     fakes = [*leaves(found), *(t for a in node.all_input_nodes if (t := tensor(a)) is not None)]
-    return tuple((t.dtype, t.device, t.layout, t.requires_grad, type(t)) for t in fakes)
+    return (node in state.live, *((t.dtype, t.device, t.layout, t.requires_grad, type(t)) for t in fakes))
 
 
 def shape_key(node: object) -> Hashable:

@@ -334,6 +334,8 @@ class Rewriter:
                 one, other = storage(before), storage(after)
                 if one is not None and other is not None and not _is_input_storage(state, tx, one):
                     state.unite(one, other)
+        if any(old in state.live for old, _ in tx.replaced):
+            state.live.update(tx.new)
         inputs = dict.fromkeys(i.name for n in tx.match.nodes for i in n.all_input_nodes if i not in inside)
         outputs = tuple(old.name for old, _ in tx.replaced)
         lines = tuple(dict.fromkeys(line for n in tx.match.nodes if (line := source_line(n)) is not None))

@@ -48,6 +48,7 @@ class GraphState:
     writes: dict[Storage, list[Node]] = field(default_factory=lambda: defaultdict(list))
     escaping: set[Storage] = field(default_factory=set)
     reshaped: set[Storage] = field(default_factory=set)
+    live: set[Node] = field(default_factory=set)
     fake_mode: FakeTensorMode | None = None
     sizes: dict[object, Node] = field(default_factory=dict)
     _same: dict[Storage, Storage] = field(default_factory=dict)
@@ -73,7 +74,24 @@ class GraphState:
                 state.fake_mode = _fake_mode(node)
         output = graph.output_node()
         state.escaping = {s for n in output.all_input_nodes for s in storages(n)}
+        state._find_live(output)
         return state
+
+    def _find_live(self, output: Node) -> None:
+        """Which nodes a gradient reaches: those that some output depends on through values that require gradients."""
+        live_storages = set(self.escaping)
+        self.live = set(output.all_input_nodes)
+        for node in reversed(self.graph.nodes):
+            written = {s for w in self.effects(node).writes for s in storages(w)}
+            if node not in self.live and not written & live_storages:
+                continue
+            if not any(t.requires_grad for t in leaves(value(node))) and not written:
+                self.live.discard(node)
+                continue
+            self.live.add(node)
+            for used in node.all_input_nodes:
+                self.live.add(used)
+                live_storages.update(storages(used))
 
     def _add_effect(self, node: Node, found: Effects) -> None:
         self.effect[node] = found

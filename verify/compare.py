@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +39,8 @@ def observe(program: Callable[..., Any], inputs: Sequence[Any], *, gradients: bo
     """
     torch.manual_seed(seed)
     try:
-        result = program(*inputs)
+        with _ambient_restored():
+            result = program(*inputs)
     except Exception as error:  # noqa: BLE001 - the program is the user's
         return Run([], [], [], [], [], [], f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
     outputs = pytree.tree_leaves(result)
@@ -53,6 +55,20 @@ def observe(program: Callable[..., Any], inputs: Sequence[Any], *, gradients: bo
     if gradients:
         found.gradients = _gradients(tensors, inputs, cotangents, seed)
     return found
+
+
+@contextlib.contextmanager
+def _ambient_restored() -> Iterator[None]:
+    """Leave grad mode and autocast as they were, whatever a program that fails half way did to them."""
+    grad, devices = torch.is_grad_enabled(), ("cpu", "cuda")
+    autocast = [(d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in devices]
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(grad)
+        for device, enabled, dtype in autocast:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
 
 
 def cotangents_like(outputs: Sequence[Any], seed: int = 0) -> list[torch.Tensor]:

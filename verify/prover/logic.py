@@ -28,6 +28,7 @@ class Extensional:
     symbol: Symbol
     parts: tuple[Part, ...]
     kernel: str = ""
+    likeness: frozenset[str] = frozenset()
 
     @property
     def is_total(self) -> bool:
@@ -146,7 +147,7 @@ class SolverLogic:
             constant = z3.Const(self.fresh("r"), sort)
             self._constants[key] = constant
             self._constants[("kept", constant.get_id())] = bodies  # their numbers must not be given to other terms
-            self.extensional[constant.decl().name()] = Extensional(constant, symbol, parts, kernel)
+            self.extensional[constant.decl().name()] = Extensional(constant, symbol, parts, kernel, self._likeness(bodies))
         return self._constants[key]
 
     def _function(self, key: Any, sorts: list[z3.SortRef], result: z3.SortRef) -> Any:
@@ -156,6 +157,21 @@ class SolverLogic:
         return self._functions[full]
 
     # ------------------------------------------------------------------------------------------------------- lemmas
+
+    def _likeness(self, bodies: Sequence[z3.ExprRef]) -> frozenset[str]:
+        """The functions that bodies apply: constants that agree here are worth tying together first."""
+        names: set[str] = set()
+        seen: set[int] = set()
+        stack: list[Any] = list(bodies)
+        while stack:
+            term = stack.pop()
+            if term.get_id() in seen or z3.is_bool(term) or z3.is_int(term):
+                continue
+            seen.add(term.get_id())
+            known = self.extensional.get(term.decl().name()) if z3.is_const(term) else None
+            names |= {term.decl().name()} if known is None else known.likeness
+            stack.extend(term.children())
+        return frozenset(names)
 
     def mentioned(self, formula: z3.ExprRef, seen: set[int]) -> list[Extensional]:
         """The sums and black boxes in ``formula`` that ``seen`` does not hold yet."""

@@ -13,6 +13,8 @@ from verify.prover.logic import Extensional, SolverLogic
 BOUNDS = (1, 2, 3, 4, 6, 9, 16, 64, None)
 """Sizes of a counterexample are tried below these in turn; None: any."""
 
+LEMMAS = 50  # unlike pairs tied in one round
+
 
 @dataclass(frozen=True)
 class Valid:
@@ -67,7 +69,7 @@ class _Search:
         self.solver.add(*premises, z3.Not(goal))
         self.seen: set[int] = set()
         self.known: list[Extensional] = []
-        self.tied: set[tuple[str, str]] = set()
+        self.tied: set[tuple[int, int]] = set()
         self.reordered = False
         self.extra: tuple[z3.BoolRef, ...] = ()
         for formula in (*premises, goal):
@@ -86,24 +88,26 @@ class _Search:
                 return answer
 
     def _tie(self, model: z3.ModelRef) -> bool:
-        """Add a lemma for each pair that the model takes for different; whether there was one."""
+        """Add a lemma for each pair that the model takes for different, alike ones first; whether there was one."""
+        apart = [
+            (one, other)
+            for k, one in enumerate(self.known)
+            for other in self.known[:k]
+            if one.symbol == other.symbol
+            and (one.constant.get_id(), other.constant.get_id()) not in self.tied
+            and not z3.is_true(model.eval(one.constant == other.constant, model_completion=True))
+        ]
+        alike = [(one, other) for one, other in apart if one.likeness == other.likeness]
         added = False
-        for k, one in enumerate(list(self.known)):
-            for other in self.known[:k]:
-                pair = (one.constant.decl().name(), other.constant.decl().name())
-                if pair in self.tied or one.symbol != other.symbol:
-                    continue
-                if z3.is_true(model.eval(one.constant == other.constant, model_completion=True)):
-                    continue
-                self.tied.add(pair)
-                lemma = self.logic.lemma(one, other)
-                if lemma is None:
-                    continue
+        for one, other in alike or apart[:LEMMAS]:
+            self.tied.add((one.constant.get_id(), other.constant.get_id()))
+            lemma = self.logic.lemma(one, other)
+            if lemma is not None:
                 self.solver.add(lemma)
                 self.known += self.logic.mentioned(lemma, self.seen)
                 self.reordered = self.reordered or one.kernel != other.kernel
                 added = True
-        return added
+        return added or (bool(apart) and not alike)
 
     def sizes(self, variables: Sequence[z3.ArithRef]) -> dict[str, int]:
         """The sizes of the last model."""

@@ -1,0 +1,344 @@
+"""Changes to a program that a sound pattern must survive: other spellings, orders, users, mutations, regions, inputs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
+from fuzz.program import LAYOUTS, Body, Input, Program, Region, Step, Var, run_steps, substitute, tensor_names
+
+Disturbance = Callable[[st.DrawFn, Program], Program | None]
+
+
+def runs(program: Program) -> bool:
+    """Whether eager runs the program, and it returns something."""
+    if not program.outputs:
+        return False
+    try:
+        values = run_steps(program, program.make_inputs())
+    except Exception:  # noqa: BLE001 - whatever eager refuses
+        return False
+    return all(isinstance(values.get(name), torch.Tensor) for name in program.outputs)
+
+
+def _values(program: Program) -> dict[str, Any]:
+    return run_steps(program, program.make_inputs())
+
+
+def _pick(draw: st.DrawFn, items: Sequence[Any]) -> Any:
+    return draw(st.sampled_from(list(items)))
+
+
+def _fresh(program: Program) -> str:
+    taken = {s.name for s in program.steps()} | {i.name for i in program.inputs}
+    return next(f"d{k}" for k in range(1000) if f"d{k}" not in taken)
+
+
+def _map_steps(program: Program, change: Callable[[Step], Step]) -> Program:
+    body: list[Step | Region] = []
+    for item in program.body:
+        body.append(replace(item, steps=tuple(map(change, item.steps))) if isinstance(item, Region) else change(item))
+    return replace(program, body=tuple(body))
+
+
+def _swap_step(program: Program, old: Step, new: Step) -> Program:
+    return _map_steps(program, lambda s: new if s is old else s)
+
+
+def _insert(program: Program, after: str | None, steps: Sequence[Step], rename: dict[str, str] | None = None) -> Program:
+    """``steps`` behind the definition of ``after`` (None: at the start); later uses renamed."""
+    changed = rename or {}
+    done = after is None or any(i.name == after for i in program.inputs)
+    body: list[Step | Region] = list(steps) if done else []
+
+    def renamed(s: Step) -> Step:
+        def change(v: Var) -> Var:
+            return Var(changed.get(v.name, v.name))
+
+        return replace(s, args=substitute(s.args, change), kwargs=tuple((k, substitute(v, change)) for k, v in s.kwargs))
+
+    for item in program.body:
+        if isinstance(item, Region):
+            inside: list[Step] = []
+            for s in item.steps:
+                inside.append(renamed(s) if done else s)
+                if not done and s.name == after:
+                    inside += steps
+                    done = True
+            body.append(replace(item, steps=tuple(inside)))
+            continue
+        body.append(renamed(item) if done else item)
+        if not done and item.name == after:
+            body += steps
+            done = True
+    outputs = tuple(changed.get(o, o) for o in program.outputs)
+    return replace(program, body=tuple(body), outputs=outputs)
+
+
+# ----------------------------------------------------------------------------------------------------------- spellings
+
+CUTS = (torch.split, "split", torch.chunk, "chunk", torch.unbind, "unbind", torch.split_with_sizes, "split_with_sizes")
+JOINS = (torch.cat, torch.concat, torch.concatenate, torch.stack)
+
+
+def respell(draw: st.DrawFn, program: Program) -> Program | None:
+    """One operator written another way."""
+    values = _values(program)
+    options = [(s, forms) for s in program.steps() if (forms := spellings(s, values))]
+    if not options:
+        return None
+    step, forms = _pick(draw, options)
+    return _swap_step(program, step, _pick(draw, forms))
+
+
+def spellings(step: Step, values: dict[str, Any]) -> list[Step]:
+    """Other ways to write ``step``, given the values of the program."""
+    keywords = dict(step.kwargs)
+    if step.target in (torch.cat, torch.concat, torch.concatenate, torch.stack):
+        return _join_spellings(step, keywords, values)
+    if step.target in (torch.split, "split", torch.unbind, "unbind"):
+        return _cut_spellings(step, keywords, values)
+    if step.target in (torch.tanh, "tanh") and isinstance(step.args[:1], tuple) and step.args:
+        x = step.args[0]
+        return [replace(step, target="tanh", args=(x,)), replace(step, target=torch.tanh, args=(x,)), replace(step, target=torch.tanh, args=(), kwargs=(("input", x),))]
+    if step.target is operator.getitem and isinstance(step.args[1], int) and isinstance(values[step.args[0].name], (tuple, list)):
+        return [replace(step, args=(step.args[0], step.args[1] - len(values[step.args[0].name])))]
+    if step.target is torch.nn.functional.linear and len(step.args) == 3:
+        return [replace(step, args=step.args[:2], kwargs=(("bias", step.args[2]),))]
+    return []
+
+
+def _join_spellings(step: Step, keywords: dict[str, Any], values: dict[str, Any]) -> list[Step]:
+    inputs = step.args[0]
+    dim = step.args[1] if len(step.args) > 1 else keywords.get("dim", keywords.get("axis", 0))
+    rank = values[step.name].dim()
+    other = dim - rank if dim >= 0 else dim + rank
+    targets = [torch.stack] if step.target is torch.stack else [torch.cat, torch.concat, torch.concatenate]
+    key = "dim" if step.target is torch.stack else "axis"
+    found = [Step(step.name, t, (list(inputs), d)) for t in targets for d in (dim, other)]
+    return [*found, Step(step.name, targets[0], (tuple(inputs),), ((key, other),)), Step(step.name, targets[0], (list(inputs),), (("dim", other),))]
+
+
+def _cut_spellings(step: Step, keywords: dict[str, Any], values: dict[str, Any]) -> list[Step]:
+    x = step.args[0]
+    pieces, rank = values[step.name], values[x.name].dim()
+    unbinds = step.target in (torch.unbind, "unbind")
+    place = 1 if unbinds else 2
+    dim = step.args[place] if len(step.args) > place else keywords.get("dim", 0)
+    other = dim - rank if dim >= 0 else dim + rank
+    if unbinds:
+        return [Step(step.name, t, (x, d)) for t in (torch.unbind, "unbind") for d in (dim, other)]
+    sizes = [p.shape[dim] for p in pieces]
+    found = [Step(step.name, t, (x, list(sizes), d)) for t in (torch.split, "split", torch.split_with_sizes) for d in (dim, other)]
+    if sizes and sizes[0] > 0 and all(s == sizes[0] for s in sizes[:-1]) and 0 < sizes[-1] <= sizes[0]:
+        found += [Step(step.name, torch.split, (x, sizes[0], other)), Step(step.name, "split", (x, sizes[0]), (("dim", dim),))]
+        found += [Step(step.name, torch.chunk, (x, len(sizes), other)), Step(step.name, "chunk", (x, len(sizes)), (("dim", dim),))]
+    return found
+
+
+# ------------------------------------------------------------------------------------------------- joins and dimensions
+
+
+def rejoin(draw: st.DrawFn, program: Program) -> Program | None:
+    """The inputs of a join permuted, one repeated, one left out, or one replaced by another tensor."""
+    joins = [s for s in program.steps() if s.target in JOINS and s.args and isinstance(s.args[0], (list, tuple))]
+    if not joins:
+        return None
+    step = _pick(draw, joins)
+    inputs = list(step.args[0])
+    how = _pick(draw, ("swap", "repeat", "drop", "other"))
+    if how == "swap" and len(inputs) > 1:
+        k = draw(st.integers(0, len(inputs) - 2))
+        inputs[k], inputs[k + 1] = inputs[k + 1], inputs[k]
+    elif how == "repeat":
+        inputs.insert(draw(st.integers(0, len(inputs))), _pick(draw, inputs))
+    elif how == "drop" and len(inputs) > 1:
+        inputs.pop(draw(st.integers(0, len(inputs) - 1)))
+    elif how == "other":
+        earlier = _defined_before(program, step)
+        inputs[draw(st.integers(0, len(inputs) - 1))] = Var(_pick(draw, earlier))
+    return _swap_step(program, step, replace(step, args=(inputs, *step.args[1:])))
+
+
+def _defined_before(program: Program, step: Step) -> list[str]:
+    names = [i.name for i in program.inputs]
+    for s in program.steps():
+        if s is step:
+            break
+        names.append(s.name)
+    values = _values(program)
+    return [n for n in names if isinstance(values[n], torch.Tensor)]
+
+
+def redirect(draw: st.DrawFn, program: Program) -> Program | None:
+    """A cut or join along another dimension."""
+    found = [s for s in program.steps() if s.target in (*CUTS, *JOINS)]
+    if not found:
+        return None
+    step = _pick(draw, found)
+    dim = draw(st.integers(-3, 3))
+    place = 1 if step.target in (*JOINS, torch.unbind, "unbind") else 2
+    args = (*step.args[:place], dim) if len(step.args) >= place else step.args
+    return _swap_step(program, step, replace(step, args=args, kwargs=tuple((k, v) for k, v in step.kwargs if k not in ("dim", "axis"))))
+
+
+# -------------------------------------------------------------------------------------------------------- other readers
+
+READERS: tuple[Callable[[str, Var], Step], ...] = (
+    lambda n, v: Step(n, torch.mul, (v, 2)),
+    lambda n, v: Step(n, "sum", (v,)),
+    lambda n, v: Step(n, "reshape", (v, -1)),
+    lambda n, v: Step(n, "view", (v, -1)),
+    lambda n, v: Step(n, "detach", (v,)),
+    lambda n, v: Step(n, "contiguous", (v,)),
+    lambda n, v: Step(n, torch.tanh, (v,)),
+    lambda n, v: Step(n, "t", (v,)),
+)
+
+
+def add_user(draw: st.DrawFn, program: Program) -> Program | None:
+    """Another reader of some value, returned as well."""
+    name = _pick(draw, tensor_names(_values(program)))
+    new = _fresh(program)
+    step = _pick(draw, READERS)(new, Var(name))
+    last = program.steps()[-1].name if program.steps() else None
+    grown = _insert(program, name if draw(st.booleans()) else last, [step])
+    return replace(grown, outputs=(*grown.outputs, new))
+
+
+def return_more(draw: st.DrawFn, program: Program) -> Program | None:
+    """Some value on the way is returned as well."""
+    return replace(program, outputs=(*program.outputs, _pick(draw, tensor_names(_values(program)))))
+
+
+def return_less(draw: st.DrawFn, program: Program) -> Program | None:
+    """One result fewer; what it needed becomes dead code."""
+    if len(program.outputs) < 2:
+        return None
+    k = draw(st.integers(0, len(program.outputs) - 1))
+    return replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :])
+
+
+# ------------------------------------------------------------------------------------------------- mutation, randomness
+
+MUTATIONS: tuple[Callable[[str, Var], Step], ...] = (
+    lambda n, v: Step(n, "add_", (v, 1)),
+    lambda n, v: Step(n, "mul_", (v, 2)),
+    lambda n, v: Step(n, operator.setitem, (v, 0, 0)),
+    lambda n, v: Step(n, "relu_", (v,)),
+    lambda n, v: Step(n, torch.nn.functional.relu, (v,), (("inplace", True),)),
+    lambda n, v: Step(n, operator.imul, (v, 3)),
+    lambda n, v: Step(n, "zero_", (v,)),
+    lambda n, v: Step(n, "t_", (v,)),
+)
+
+
+def mutate(draw: st.DrawFn, program: Program) -> Program | None:
+    """An in-place operator on some value, somewhere behind it."""
+    steps = program.steps()
+    name = _pick(draw, tensor_names(_values(program)))
+    places = [name, *(s.name for s in steps)]
+    step = _pick(draw, MUTATIONS)(_fresh(program), Var(name))
+    return _insert(program, _pick(draw, places), [step])
+
+
+def free_input(draw: st.DrawFn, program: Program) -> Program | None:
+    """An input that can be written to: without gradient, or behind an operator."""
+    if not program.inputs:
+        return None
+    chosen = _pick(draw, program.inputs)
+    if draw(st.booleans()):
+        return _with_input(program, chosen, replace(chosen, requires_grad=False))
+    new = _fresh(program)
+    return _insert(program, None, [Step(new, torch.mul, (Var(chosen.name), 1))], {chosen.name: new})
+
+
+def between(draw: st.DrawFn, program: Program) -> Program | None:
+    """An operator between a value and those who read it."""
+    name = _pick(draw, tensor_names(_values(program)))
+    new = _fresh(program)
+    make: Callable[[str, Var], Step] = _pick(
+        draw,
+        (
+            lambda n, v: Step(n, "neg", (v,)),
+            lambda n, v: Step(n, "clone", (v,)),
+            lambda n, v: Step(n, "detach", (v,)),
+            lambda n, v: Step(n, "transpose", (v, -1, -2)),
+            lambda n, v: Step(n, torch.nn.functional.dropout, (v, 0.5)),
+            lambda n, v: Step(n, torch.rand_like, (v,)),
+            lambda n, v: Step(n, "to", (v, torch.bfloat16)),
+            lambda n, v: Step(n, "double", (v,)),
+        ),
+    )
+    return _insert(program, name, [make(new, Var(name))], {name: new})
+
+
+# ---------------------------------------------------------------------------------------------------------------- modes
+
+
+def enclose(draw: st.DrawFn, program: Program) -> Program | None:
+    """A stretch of steps under another ambient mode."""
+    flat = [k for k, item in enumerate(program.body) if isinstance(item, Step)]
+    if not flat:
+        return None
+    first = _pick(draw, flat)
+    last = first
+    while last + 1 < len(program.body) and isinstance(program.body[last + 1], Step) and draw(st.booleans()):
+        last += 1
+    inside = tuple(s for s in program.body[first : last + 1] if isinstance(s, Step))
+    region = Region(_pick(draw, ("no_grad", "autocast")), inside)
+    body: Body = (*program.body[:first], region, *program.body[last + 1 :])
+    return replace(program, body=body)
+
+
+# --------------------------------------------------------------------------------------------------------------- inputs
+
+
+def _with_input(program: Program, old: Input, new: Input) -> Program:
+    return replace(program, inputs=tuple(new if i is old else i for i in program.inputs))
+
+
+def change_input(draw: st.DrawFn, program: Program) -> Program | None:
+    """Another dtype, layout, gradient flag or content of one input."""
+    if not program.inputs:
+        return None
+    chosen = _pick(draw, program.inputs)
+    how = _pick(draw, ("layout", "dtype", "requires_grad", "special"))
+    if how == "layout":
+        return _with_input(program, chosen, replace(chosen, layout=_pick(draw, LAYOUTS[1:])))
+    if how == "dtype":
+        return _with_input(program, chosen, replace(chosen, dtype=_pick(draw, (torch.bfloat16, torch.float64, torch.int64, torch.float16))))
+    if how == "requires_grad":
+        return _with_input(program, chosen, replace(chosen, requires_grad=not chosen.requires_grad))
+    return _with_input(program, chosen, replace(chosen, special=True))
+
+
+def share_input(draw: st.DrawFn, program: Program) -> Program | None:
+    """One input in the place of another."""
+    if len(program.inputs) < 2:
+        return None
+    one = _pick(draw, program.inputs)
+    other = _pick(draw, program.inputs)
+    renamed = _insert(program, None, [], {one.name: other.name})
+    return replace(renamed, inputs=tuple(i for i in renamed.inputs if i is not one or one is other))
+
+
+DISTURBANCES: tuple[Disturbance, ...] = (
+    respell,
+    rejoin,
+    redirect,
+    add_user,
+    return_more,
+    return_less,
+    mutate,
+    free_input,
+    between,
+    enclose,
+    change_input,
+    share_input,
+)

@@ -1,0 +1,69 @@
+"""The public strategies: shapes, tensors, programs.
+
+``programs(cases)`` grows programs from the cases of a pattern and disturbs them; ``programs()`` knows no pattern. Both
+draw locally, stop by a drawn flag, and keep only programs that eager runs, so they shrink to few steps and small sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
+from fuzz.blind import blind_programs
+from fuzz.disturb import DISTURBANCES, runs
+from fuzz.program import LAYOUTS, Input, Program
+from fuzz.templates import instantiate
+from optimus.capture import names
+from optimus.pattern import Case
+
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.bool)
+
+
+def shapes(min_rank: int = 0, max_rank: int = 4, max_extent: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes of ``min_rank`` to ``max_rank`` dimensions with extents from 0 to ``max_extent``."""
+    return st.lists(st.integers(0, max_extent), min_size=min_rank, max_size=max_rank).map(tuple)
+
+
+def inputs(name: str = "x", shape: st.SearchStrategy[tuple[int, ...]] | None = None, dtypes: Sequence[torch.dtype] = DTYPES) -> st.SearchStrategy[Input]:
+    """Descriptions of tensors: any of ``dtypes``, any layout, with or without gradient and special values."""
+    return st.builds(
+        Input,
+        name=st.just(name),
+        shape=shapes() if shape is None else shape,
+        dtype=st.sampled_from(dtypes),
+        requires_grad=st.booleans(),
+        layout=st.sampled_from(LAYOUTS),
+        special=st.booleans(),
+        seed=st.integers(0, 99),
+    )
+
+
+def tensors(shape: st.SearchStrategy[tuple[int, ...]] | None = None, dtypes: Sequence[torch.dtype] = DTYPES) -> st.SearchStrategy[torch.Tensor]:
+    """Tensors of every kind that :func:`inputs` describes: zero-size, 0-d, strided, expanded, with NaN and infinities."""
+    return inputs(shape=shape, dtypes=dtypes).map(Input.make)
+
+
+@st.composite
+def programs(draw: st.DrawFn, cases: Sequence[Case] = (), max_disturbances: int = 5) -> Program:
+    """Programs that run in eager. With ``cases``: one of them at drawn sizes, disturbed up to ``max_disturbances`` times."""
+    program = draw(planted(cases)) if cases else draw(blind_programs())
+    for _ in range(max_disturbances):
+        if not draw(st.booleans()):
+            break
+        disturb = draw(st.sampled_from(DISTURBANCES))
+        changed = disturb(draw, program)
+        if changed is not None and runs(changed):
+            program = changed
+    return program
+
+
+@st.composite
+def planted(draw: st.DrawFn, cases: Sequence[Case]) -> Program:
+    """A case at drawn sizes, as it stands."""
+    case = draw(st.sampled_from(list(cases)))
+    sizes: dict[str, Any] = {name: draw(st.sampled_from((2, 1, 3, 4, 0))) for name in names(case)}
+    program = instantiate(case, sizes, seed=draw(st.integers(0, 9)))
+    return program if runs(program) else instantiate(case, dict.fromkeys(sizes, 2))

@@ -1,0 +1,100 @@
+"""Programs from the cases of a pattern, at any sizes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from fuzz.program import Input, Program, Step, Var
+from optimus.capture import capture_case, dtype_of, names, shape_of
+from optimus.pattern import Case
+from optimus.values import value
+
+
+@functools.lru_cache(maxsize=512)
+def captured(case: Case) -> GraphModule:
+    """The symbolic graph of a case, captured once."""
+    return capture_case(case)
+
+
+def instantiate(case: Case, sizes: Mapping[str, int], seed: int = 0) -> Program:
+    """The program of ``case`` for ``sizes``: the steps of its captured graph with every size a number."""
+    gm = captured(case)
+    shapes = [shape_of(text, sizes) for text in case.shapes]
+    inputs = tuple(Input(f"x{k}", shape, dtype_of(case.shapes[k]), case.grad, seed=seed + k) for k, shape in enumerate(shapes))
+    known = _sizes(case, gm, sizes)
+    values: dict[Node, Any] = {}
+    steps: list[Step] = []
+    tensors = iter(_input_order(gm))
+    outputs: tuple[str, ...] = ()
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = Var(f"x{next(tensors)}") if isinstance(value(node), torch.Tensor) else known(value(node))
+        elif node.op == "output":
+            found: list[str] = []
+            for item in node.args[0]:
+                if isinstance(item, Node) and isinstance(values[item], Var) and isinstance(value(item), torch.Tensor):
+                    found.append(values[item].name)
+            outputs = tuple(found)
+        elif isinstance(value(node), (torch.SymInt, int)) and not isinstance(value(node), bool):
+            values[node] = known(value(node))
+        else:
+            args, kwargs = _plain((node.args, node.kwargs), values, known)
+            name = f"v{len(steps)}"
+            steps.append(Step(name, node.target, args, tuple(kwargs.items())))
+            values[node] = Var(name)
+    return Program(inputs, tuple(steps), outputs, case.name)
+
+
+def _plain(given: Any, values: dict[Node, Any], known: Any) -> Any:
+    if isinstance(given, Node):
+        return values[given]
+    if isinstance(given, dict):
+        return {k: _plain(v, values, known) for k, v in given.items()}
+    if isinstance(given, slice):
+        return slice(*(_plain(g, values, known) for g in (given.start, given.stop, given.step)))
+    if isinstance(given, tuple):
+        return tuple(_plain(g, values, known) for g in given)
+    if isinstance(given, list):
+        return [_plain(g, values, known) for g in given]
+    return known(given) if isinstance(given, torch.SymInt) else given
+
+
+def _input_order(gm: GraphModule) -> list[int]:
+    """For each tensor placeholder in order, which tensor argument of the case it is."""
+    found = []
+    for node in gm.graph.nodes:
+        if node.op == "placeholder" and isinstance(value(node), torch.Tensor):
+            digits = [part for part in node.name.split("_") if part.isdigit()]
+            found.append(int(digits[0]))
+    return found
+
+
+def _sizes(case: Case, gm: GraphModule, sizes: Mapping[str, int]) -> Any:
+    """A function from a SymInt of the graph to its number for ``sizes``."""
+    symbols: dict[Any, int] = {}
+    order = iter(_input_order(gm))
+    for node in gm.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        found = value(node)
+        if isinstance(found, torch.Tensor):
+            for extent, number in zip(found.shape, shape_of(case.shapes[next(order)], sizes), strict=True):
+                if isinstance(extent, torch.SymInt) and extent.node.expr.is_Symbol:
+                    symbols[extent.node.expr] = number
+        elif isinstance(found, torch.SymInt) and found.node.expr.is_Symbol:
+            position = [part for part in node.name.split("_") if part.isdigit()]
+            if node.name.startswith("l_args") and position:
+                symbols[found.node.expr] = sizes[case.sizes[int(position[0]) - len(case.shapes)]]
+
+    def known(given: Any) -> int:
+        if isinstance(given, int):
+            return given
+        return int(given.node.expr.xreplace(symbols))
+
+    return known
+

@@ -1,0 +1,151 @@
+"""Hunt for a program on which a subject changes what can be observed, and shrink it."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from fuzz.program import Program
+from fuzz.strategies import programs
+from optimus.pattern import Exactness
+from verify.compare import differences, observe, reference
+from verify.subject import Subject
+
+BATCH = 60
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A program on which the subject is wrong, as small as it was found to get."""
+
+    program: Program
+    differences: tuple[str, ...]
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.program}\n\n" + "\n".join(self.differences)
+
+
+@dataclass
+class FuzzReport:
+    """What a hunt saw: programs tried, those on which the subject fired, those that could not be captured, the find."""
+
+    tried: int = 0
+    fired: int = 0
+    uncaptured: int = 0
+    seconds: float = 0.0
+    finding: Finding | None = None
+
+
+def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
+    """Whether the subject fired on ``program``, and what it got wrong. Raises if the program cannot be captured."""
+    before = program.graph()
+    after = copy.deepcopy(before)
+    try:
+        journal = subject.apply(after)
+    except Exception as error:  # noqa: BLE001 - the subject is the user's
+        return True, Finding(program, (f"the pass raised {type(error).__name__}: {error}",), before.code, "")
+    errors = [d.detail for d in journal.declined if d.reason == "error"]
+    if errors:
+        return True, Finding(program, (f"the pass raised {errors[0]}",), before.code, after.code)
+    if not journal.rewrites and before.code == after.code:
+        return False, None
+    found = compare_runs(before.forward, after.forward, program.make_inputs, subject.exactness)
+    return True, Finding(program, tuple(found), before.code, after.code) if found else None
+
+
+def compare_runs(before: Callable[..., object], after: Callable[..., object], make_inputs: Callable[[], Sequence[object]], exactness: Exactness) -> list[str]:
+    """What two callables do differently on the same inputs, by the exactness claimed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, other = observe(before, make_inputs()), observe(after, make_inputs())
+        bitwise = exactness is Exactness.BITWISE
+        if not differences(one, other, bitwise=True):
+            return []
+        return differences(one, other, reference(before, make_inputs(), one), bitwise=bitwise)
+
+
+class _Found(Exception):
+    pass
+
+
+def hunt(subject: Subject, *, seconds: float, seed_number: int = 0, max_examples: int = 1_000_000, on_batch: Callable[[FuzzReport], None] | None = None) -> FuzzReport:
+    """Draw programs round the cases of ``subject``, and blind ones, until the time is up or one is wrong.
+
+    ``on_batch`` is called with the report so far after every few programs. The same seed draws the same programs.
+    """
+    report = FuzzReport()
+    start = time.monotonic()
+    number = seed_number
+    grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
+    while report.finding is None and report.tried < max_examples and time.monotonic() - start < seconds:
+        strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
+        _batch(subject, strategy, number, report, start + seconds, min(BATCH, max_examples - report.tried))
+        number += 1
+        report.seconds = time.monotonic() - start
+        if on_batch is not None:
+            on_batch(report)
+    return report
+
+
+def _batch(subject: Subject, strategy: object, number: int, report: FuzzReport, deadline: float, examples: int) -> None:
+    @seed(number)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(strategy)  # type: ignore[arg-type]
+    def attempt(program: Program) -> None:
+        late = time.monotonic() > deadline + (30 if report.finding is not None else 0)
+        if late:
+            return
+        report.tried += report.finding is None
+        try:
+            fired, finding = judge(subject, program)
+        except Exception:  # noqa: BLE001 - fakes refuse what eager runs, for instance sizes that depend on data
+            report.uncaptured += 1
+            return
+        report.fired += fired and report.finding is None
+        if finding is not None:
+            if report.finding is None or program.size() <= report.finding.program.size():
+                report.finding = finding
+            raise _Found
+
+    try:
+        attempt()
+    except _Found:
+        assert report.finding is not None
+        report.finding = _tidied(subject, report.finding)
+
+
+def _tidied(subject: Subject, finding: Finding) -> Finding:
+    """The find without steps and inputs that do not matter, if it stays one."""
+    for smaller in _smaller(finding.program):
+        try:
+            _, found = judge(subject, smaller)
+        except Exception:  # noqa: BLE001 - it was only an attempt
+            continue
+        if found is not None:
+            return _tidied(subject, found) if smaller.size() < finding.program.size() or len(smaller.outputs) < len(finding.program.outputs) else found
+    return finding
+
+
+def _smaller(program: Program) -> list[Program]:
+    from dataclasses import replace
+
+    pruned = program.keep_needed()
+    found = [pruned] if pruned != program and pruned.size() < program.size() else []
+    if len(program.outputs) > 1:
+        found += [replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]) for k in range(len(program.outputs))]
+    return found

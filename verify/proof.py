@@ -1,0 +1,83 @@
+"""Proof on the shipped code: every case captured with symbolic sizes, rewritten by the real pass, and validated."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from torch.fx import GraphModule
+
+from fuzz.templates import captured
+from optimus.journal import Journal
+from optimus.pattern import Case
+from verify.subject import Subject
+from verify.validation import TIMEOUT_S, validate
+from verify.verdict import Proved, Refuted, Unknown, Vacuous, Verdict, worst
+
+
+@dataclass(frozen=True)
+class CaseProof:
+    """What became of one case or decline. ``before`` and ``after``: the code of its graph."""
+
+    case: Case
+    fired: bool
+    verdict: Verdict
+    seconds: float
+    before: str = field(default="", repr=False)
+    after: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The proofs of all cases and declines of a subject."""
+
+    name: str
+    parts: tuple[CaseProof, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Proved only if every case fired and was proved, and every decline declined for its reason."""
+        return worst([p.verdict for p in self.parts])
+
+
+def prove(subject: Subject, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Report:
+    """Prove every case of ``subject``; see :func:`proofs`."""
+    return Report(subject.name, tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver)))
+
+
+def proofs(subject: Subject, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Iterator[CaseProof]:
+    """The proofs of the cases, then of the declines, one by one."""
+    for case in (*subject.cases, *subject.declines):
+        yield prove_case(subject, case, timeout_s, second_solver)
+
+
+def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> CaseProof:
+    """The proof of one case: it must fire and be right. Of a decline: it must not fire, and say why."""
+    start = time.monotonic()
+    before = captured(case)
+    after = copy.deepcopy(before)
+    try:
+        journal = subject.apply(after)
+    except Exception as error:  # noqa: BLE001 - the subject is the user's
+        return CaseProof(case, False, Unknown(f"{case.name}: the pass raised {type(error).__name__}: {error}"), time.monotonic() - start)
+    verdict = _verdict(case, before, after, journal, timeout_s, second_solver)
+    return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, before.code.strip(), after.code.strip())
+
+
+def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journal, timeout_s: float, second_solver: bool) -> Verdict:
+    errors = [d for d in journal.declined if d.reason == "error"]
+    if errors:
+        return Unknown(f"{case.name}: the pass raised {errors[0].detail}")
+    if journal.rewrites:
+        found = validate(before, after, timeout_s=timeout_s, second_solver=second_solver)
+        if case.must_fire or isinstance(found, Refuted):
+            return found
+        return Vacuous(f"{case.name} was to be declined for {case.reason!r}, but was rewritten")
+    given = sorted({d.reason for d in journal.declined})
+    if case.must_fire:
+        return Vacuous(f"{case.name} was not rewritten" + (f"; declined for {', '.join(given)}" if given else ""))
+    if case.reason not in given:
+        return Vacuous(f"{case.name} was to be declined for {case.reason!r}, but the reasons were {given}")
+    return Proved("E0", 0, 0, 0.0)

@@ -1,0 +1,94 @@
+"""What is judged: a pattern run by the engine, or any function from graph to graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch.fx import Graph, GraphModule
+
+from optimus.engine import Engine
+from optimus.journal import Journal
+from optimus.laws import ALL_LAWS, Law
+from optimus.pattern import Case, Exactness, Pattern
+from optimus.plan import Plan
+
+
+class Subject(Protocol):
+    """Something that rewrites graphs and says on which programs it must and must not."""
+
+    @property
+    def name(self) -> str:
+        """How it is called."""
+
+    @property
+    def exactness(self) -> Exactness:
+        """How equal its results claim to be."""
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Programs on which it must fire."""
+
+    @property
+    def declines(self) -> tuple[Case, ...]:
+        """Programs that it must leave alone."""
+
+    def apply(self, gm: GraphModule) -> Journal:
+        """Rewrite ``gm`` in place."""
+
+
+@dataclass(frozen=True)
+class PatternSubject:
+    """A pattern, run by the engine as in production. Fewer ``laws`` than all are for judging the laws themselves."""
+
+    pattern: Pattern
+    laws: frozenset[Law] = ALL_LAWS
+
+    @property
+    def name(self) -> str:
+        """See :class:`Subject`."""
+        return self.pattern.name
+
+    @property
+    def exactness(self) -> Exactness:
+        """See :class:`Subject`."""
+        return self.pattern.exactness
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """See :class:`Subject`."""
+        return self.pattern.cases
+
+    @property
+    def declines(self) -> tuple[Case, ...]:
+        """See :class:`Subject`."""
+        return self.pattern.declines
+
+    def apply(self, gm: GraphModule) -> Journal:
+        """See :class:`Subject`."""
+        return Engine(gm, Plan((self.pattern,)), laws=self.laws).run()
+
+
+@dataclass(frozen=True)
+class PassSubject:
+    """A plain function that changes a graph in place and returns whether it did."""
+
+    name: str
+    run: Callable[[Graph], bool]
+    cases: tuple[Case, ...]
+    declines: tuple[Case, ...] = ()
+    exactness: Exactness = Exactness.BITWISE
+
+    def apply(self, gm: GraphModule) -> Journal:
+        """See :class:`Subject`. A change counts as one rewrite of everything."""
+        from optimus.journal import Rewrite
+
+        journal = Journal(plan=self.name, nodes_before=len(gm.graph.nodes), stopped="the function returned")
+        if self.run(gm.graph):
+            gm.graph.eliminate_dead_code()
+            gm.graph.lint()
+            gm.recompile()
+            journal.rewrites.append(Rewrite(1, self.name, 1, (), (), (), (), ()))
+        journal.nodes_after = len(gm.graph.nodes)
+        return journal
