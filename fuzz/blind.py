@@ -82,11 +82,13 @@ def _split(draw: st.DrawFn, name: str, names: list[str], values: dict[str, Any])
     extent = values[x.name].shape[dim]
     cuts = sorted(draw(st.lists(st.integers(0, extent), max_size=4)))
     sizes = [b - a for a, b in zip([0, *cuts], [*cuts, extent], strict=True)]
-    return Step(name, draw(st.sampled_from((torch.split, "split"))), (x, sizes, dim))
+    target: Any = draw(st.sampled_from((torch.split, "split")))
+    return Step(name, target, (x, sizes, dim))
 
 
 def _unbind(draw: st.DrawFn, name: str, names: list[str], _: dict[str, Any]) -> Step:
-    return Step(name, draw(st.sampled_from((torch.unbind, "unbind"))), (_one(draw, names), draw(st.integers(-2, 2))))
+    target: Any = draw(st.sampled_from((torch.unbind, "unbind")))
+    return Step(name, target, (_one(draw, names), draw(st.integers(-2, 2))))
 
 
 def _join(draw: st.DrawFn, name: str, names: list[str], values: dict[str, Any]) -> Step:

@@ -105,7 +105,11 @@ def spellings(step: Step, values: dict[str, Any]) -> list[Step]:
         return _cut_spellings(step, keywords, values)
     if step.target in (torch.tanh, "tanh") and isinstance(step.args[:1], tuple) and step.args:
         x = step.args[0]
-        return [replace(step, target="tanh", args=(x,)), replace(step, target=torch.tanh, args=(x,)), replace(step, target=torch.tanh, args=(), kwargs=(("input", x),))]
+        return [
+            replace(step, target="tanh", args=(x,)),
+            replace(step, target=torch.tanh, args=(x,)),
+            replace(step, target=torch.tanh, args=(), kwargs=(("input", x),)),
+        ]
     if step.target is operator.getitem and isinstance(step.args[1], int) and isinstance(values[step.args[0].name], (tuple, list)):
         return [replace(step, args=(step.args[0], step.args[1] - len(values[step.args[0].name])))]
     if step.target is torch.nn.functional.linear and len(step.args) == 3:

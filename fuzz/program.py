@@ -101,7 +101,12 @@ class Input:
         return f"Input({', '.join(parts)}).make()"
 
     def _options(self) -> list[tuple[str, Any, Any]]:
-        return [("requires_grad", self.requires_grad, True), ("layout", self.layout, "contiguous"), ("special", self.special, False), ("seed", self.seed, 0)]
+        return [
+            ("requires_grad", self.requires_grad, True),
+            ("layout", self.layout, "contiguous"),
+            ("special", self.special, False),
+            ("seed", self.seed, 0),
+        ]
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ class Program:
     def function(self) -> Callable[..., Any]:
         """The program as a callable."""
         namespace: dict[str, Any] = {"torch": torch}
-        exec(compile(self.source(), "<program>", "exec"), namespace)  # noqa: S102 - our own text
+        exec(compile(self.source(), "<program>", "exec"), namespace)
         found: Callable[..., Any] = namespace["program"]
         return found
 

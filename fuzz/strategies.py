@@ -27,7 +27,9 @@ def shapes(min_rank: int = 0, max_rank: int = 4, max_extent: int = 4) -> st.Sear
     return st.lists(st.integers(0, max_extent), min_size=min_rank, max_size=max_rank).map(tuple)
 
 
-def inputs(name: str = "x", shape: st.SearchStrategy[tuple[int, ...]] | None = None, dtypes: Sequence[torch.dtype] = DTYPES) -> st.SearchStrategy[Input]:
+def inputs(
+    name: str = "x", shape: st.SearchStrategy[tuple[int, ...]] | None = None, dtypes: Sequence[torch.dtype] = DTYPES
+) -> st.SearchStrategy[Input]:
     """Descriptions of tensors: any of ``dtypes``, any layout, with or without gradient and special values."""
     return st.builds(
         Input,

@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from fuzz.program import Input, Program, Step, Var
-from optimus.capture import capture_case, dtype_of, names, shape_of
+from optimus.capture import capture_case, dtype_of, shape_of
 from optimus.pattern import Case
 from optimus.values import value
 
@@ -97,4 +97,3 @@ def _sizes(case: Case, gm: GraphModule, sizes: Mapping[str, int]) -> Any:
         return int(given.node.expr.xreplace(symbols))
 
     return known
-

@@ -51,8 +51,9 @@ def _fresh_dynamo() -> Iterator[None]:
     import torch.fx.experimental._config as shape_config
 
     torch._dynamo.reset()
+    config: Any = torch._dynamo.config
     try:
-        with torch._dynamo.config.patch(specialize_int=False), shape_config.patch(use_duck_shape=False):
+        with config.patch(specialize_int=False), shape_config.patch(use_duck_shape=False):
             yield
     finally:
         torch._dynamo.reset()

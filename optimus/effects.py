@@ -101,5 +101,3 @@ def _submodule(module: torch.nn.Module | None, node: Node) -> Any:
 def erasable(nodes: Iterable[Node]) -> bool:
     """Whether every one of ``nodes`` may be dropped when nobody uses its result."""
     return all(effects(n).pure for n in nodes)
-
-

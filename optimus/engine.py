@@ -53,7 +53,9 @@ def resolve_validator(validate: Validator | str | None) -> Validator | None:
 class Engine:
     """One run of a plan over one graph and the graphs inside it."""
 
-    def __init__(self, gm: GraphModule, plan: Plan, validate: Validator | None = None, *, grad: bool | None = None, laws: frozenset[Law] = ALL_LAWS) -> None:
+    def __init__(
+        self, gm: GraphModule, plan: Plan, validate: Validator | None = None, *, grad: bool | None = None, laws: frozenset[Law] = ALL_LAWS
+    ) -> None:
         self.gm = gm
         self.plan = plan
         self.validate = validate
@@ -139,8 +141,7 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
 
 def _resume(match: Match) -> Node:
     """A node that survives the rewrite, behind which the sweep goes on."""
-    first = min((*match.nodes, match.before), key=lambda n: n._sort_key).prev
-    return first
+    return min((*match.nodes, match.before), key=lambda n: n._sort_key).prev
 
 
 def _is_anchor(pattern: Pattern, node: Node) -> bool:
@@ -172,7 +173,8 @@ def _round(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[Node, 
         refusals.update(dict.fromkeys(found.lonely, _too_few(pattern)))
         if found.groups:
             _reorder(segment, found)
-            changed = any([_join(pattern, members, rewriter) for members in found.groups]) or changed
+            joined = [_join(pattern, members, rewriter) for members in found.groups]
+            changed = changed or any(joined)
     return changed
 
 

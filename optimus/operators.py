@@ -376,6 +376,8 @@ def _fits(parameter: _Parameter, given: Any) -> bool:
         case "tensors":
             return is_list and all(item is None or _is_tensor(item) for item in given)
         case "list":
-            return is_list and not any(_is_tensor(item) for item in given) or (parameter.scalar_for_list and isinstance(given, (int, Node)) and not _is_tensor(given))
+            return (is_list and not any(_is_tensor(item) for item in given)) or (
+                parameter.scalar_for_list and isinstance(given, (int, Node)) and not _is_tensor(given)
+            )
         case _:
             return not is_list and not _is_tensor(given)

@@ -48,7 +48,9 @@ def compile(model: Any, *, plan: Plan | None = None, validate: Validator | str |
     return torch.compile(model, backend=backend, options=options or None, **torch_compile_kwargs)
 
 
-def backend(gm: GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+def backend(
+    gm: GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
     """The ``torch.compile`` backend called ``optimus``: rewrite the graph, then hand it to ``options["compiler"]``.
 
     Options: ``plan`` (a :class:`Plan`, its JSON, or a list of steps for ``Plan.of``), ``enable`` and ``disable`` (lists of
@@ -161,6 +163,7 @@ class PreGradPass(CustomGraphPass):
         self.previous = previous
 
     def __call__(self, graph: Graph) -> None:
+        """Rewrite ``graph`` in place."""
         if self.previous is not None:
             self.previous(graph)
         gm = graph.owning_module

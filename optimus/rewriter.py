@@ -168,7 +168,7 @@ class Rewriter:
             self._roll_back(tx, undo)
             self.decline(pattern, match.nodes[-1], refused.decline)
             return False
-        except Exception as error:  # the no-op fallback: a pattern's own error never reaches the user's model
+        except Exception as error:  # noqa: BLE001 - the no-op fallback: a pattern's own error never reaches the user's model
             self._roll_back(tx, undo)
             self.decline(pattern, match.nodes[-1], Decline("error", f"{type(error).__name__}: {error}"))
             return False
@@ -240,7 +240,9 @@ class Rewriter:
         self._demand(Law.TYPES, same, f"{old.name} is a {type(before).__name__}, its replacement a {type(after).__name__}")
         for one, other in zip(before, after, strict=True):
             self._check_types(old, one, other)
-            self._demand(Law.LAYOUT, same_layout(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves")
+            self._demand(
+                Law.LAYOUT, same_layout(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves"
+            )
             self._demand(Law.ALIASING, storage(one) == storage(other), f"a piece of {old.name} changes storage")
 
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
@@ -346,7 +348,7 @@ class Rewriter:
         self.journal.rewrites.append(Rewrite(number, pattern.name, ordinal, tuple(inputs), outputs, tuple(removed), tuple(added), lines))
 
     def _erase_dead(self, nodes: Iterable[Node]) -> list[str]:
-        erased = []
+        erased: list[str] = []
         for node in sorted(nodes, key=lambda n: n._sort_key, reverse=True):
             for user in list(node.users):
                 if not user.users and user.target is operator.getitem:
@@ -416,7 +418,7 @@ def _repropagate(state: GraphState, changed: Node, metas: list[tuple[Node, Any]]
         try:
             with no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):
                 after = run_fake(node)
-        except Exception:  # the reader refuses the new strides, as ``view`` does
+        except Exception:  # noqa: BLE001 - the reader refuses the new strides, as ``view`` does
             return False
         verdict = _compare(state, node, before, after)
         if verdict is None:

@@ -66,7 +66,7 @@ def leaves(found: Any) -> Iterator[torch.Tensor]:
 def storage(fake: torch.Tensor) -> Storage | None:
     """A number that two fakes share exactly if they alias; None where a subclass has no storage of its own."""
     try:
-        return fake.untyped_storage()._cdata
+        return int(fake.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):
         return None
 

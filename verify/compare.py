@@ -31,7 +31,9 @@ class Run:
     raised: str | None = None
 
 
-def observe(program: Callable[..., Any], inputs: Sequence[Any], *, gradients: bool = True, cotangents: list[torch.Tensor] | None = None, seed: int = 0) -> Run:
+def observe(
+    program: Callable[..., Any], inputs: Sequence[Any], *, gradients: bool = True, cotangents: list[torch.Tensor] | None = None, seed: int = 0
+) -> Run:
     """Run ``program(*inputs)`` and write down what can be observed.
 
     Gradients are those of all floating-point inputs that require them, for random cotangents of the dtypes and shapes of
@@ -127,10 +129,17 @@ def reference(program: Callable[..., Any], inputs: Sequence[Any], run: Run, seed
     gradient_noise = [None if g is None else torch.zeros_like(g) for g in exact.gradients]
     for k in range(3):
         generator = torch.Generator().manual_seed(100 * seed + k)
-        moved = observe(program, [_wide(i, generator) for i in inputs], cotangents=[_nudged(c, r, generator) for c, r in zip(given, _floats(run), strict=True)], seed=seed)
+        moved = observe(
+            program,
+            [_wide(i, generator) for i in inputs],
+            cotangents=[_nudged(c, r, generator) for c, r in zip(given, _floats(run), strict=True)],
+            seed=seed,
+        )
         if moved.raised is not None:
             return None
-        output_noise = [n if n is None else torch.maximum(n, (m - e).abs()) for n, m, e in zip(output_noise, moved.outputs, exact.outputs, strict=True)]
+        output_noise = [
+            n if n is None else torch.maximum(n, (m - e).abs()) for n, m, e in zip(output_noise, moved.outputs, exact.outputs, strict=True)
+        ]
         gradient_noise = [
             n if n is None or m is None or e is None else torch.maximum(n, (m - e).abs())
             for n, m, e in zip(gradient_noise, moved.gradients, exact.gradients, strict=True)
@@ -179,8 +188,6 @@ def differences(before: Run, after: Run, reference_run: Reference | None = None,
     for k, (g, h) in enumerate(zip(before.gradients, after.gradients, strict=True)):
         found += [f"gradient {k}: {d}" for d in _gradient(g, h, reference_run, k)]
     return found
-
-
 
 
 def _observed(before: Run, after: Run) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
 
 from fuzz.program import Program
 from fuzz.strategies import programs
@@ -60,7 +61,9 @@ def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
     return True, Finding(program, tuple(found), before.code, after.code) if found else None
 
 
-def compare_runs(before: Callable[..., object], after: Callable[..., object], make_inputs: Callable[[], Sequence[object]], exactness: Exactness) -> list[str]:
+def compare_runs(
+    before: Callable[..., object], after: Callable[..., object], make_inputs: Callable[[], Sequence[object]], exactness: Exactness
+) -> list[str]:
     """What two callables do differently on the same inputs, by the exactness claimed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -75,7 +78,9 @@ class _Found(Exception):
     pass
 
 
-def hunt(subject: Subject, *, seconds: float, seed_number: int = 0, max_examples: int = 1_000_000, on_batch: Callable[[FuzzReport], None] | None = None) -> FuzzReport:
+def hunt(
+    subject: Subject, *, seconds: float, seed_number: int = 0, max_examples: int = 1_000_000, on_batch: Callable[[FuzzReport], None] | None = None
+) -> FuzzReport:
     """Draw programs round the cases of ``subject``, and blind ones, until the time is up or one is wrong.
 
     ``on_batch`` is called with the report so far after every few programs. The same seed draws the same programs.
@@ -94,8 +99,8 @@ def hunt(subject: Subject, *, seconds: float, seed_number: int = 0, max_examples
     return report
 
 
-def _batch(subject: Subject, strategy: object, number: int, report: FuzzReport, deadline: float, examples: int) -> None:
-    @seed(number)
+def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, report: FuzzReport, deadline: float, examples: int) -> None:
+    @seed(number)  # type: ignore[untyped-decorator]
     @settings(
         max_examples=examples,
         deadline=None,
@@ -105,7 +110,7 @@ def _batch(subject: Subject, strategy: object, number: int, report: FuzzReport, 
         report_multiple_bugs=False,
         print_blob=False,
     )
-    @given(strategy)  # type: ignore[arg-type]
+    @given(strategy)
     def attempt(program: Program) -> None:
         late = time.monotonic() > deadline + (30 if report.finding is not None else 0)
         if late:
@@ -137,7 +142,9 @@ def _tidied(subject: Subject, finding: Finding) -> Finding:
         except Exception:  # noqa: BLE001 - it was only an attempt
             continue
         if found is not None:
-            return _tidied(subject, found) if smaller.size() < finding.program.size() or len(smaller.outputs) < len(finding.program.outputs) else found
+            return (
+                _tidied(subject, found) if smaller.size() < finding.program.size() or len(smaller.outputs) < len(finding.program.outputs) else found
+            )
     return finding
 
 

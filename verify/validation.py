@@ -87,7 +87,9 @@ class _Proof:
     def _compare(self, left: Outcome, right: Outcome) -> _Disagreement | Undecided | None:
         if len(left.outputs) != len(right.outputs):
             return _Disagreement(f"{len(left.outputs)} outputs became {len(right.outputs)}", self.task.any_sizes())
-        failed = self._follows("whether it raises", left.required, right.required) or self._follows("whether it raises", right.required, left.required)
+        failed = self._follows("whether it raises", left.required, right.required) or self._follows(
+            "whether it raises", right.required, left.required
+        )
         if failed is not None:
             return failed
         for k, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True)):
@@ -124,7 +126,9 @@ class _Proof:
             same = one == other if type(one) is type(other) or self.task.is_term(one) or self.task.is_term(other) else False
             return self._settle(what, given, same)
         if one.dtype != other.dtype or len(one.dims) != len(other.dims):
-            return _Disagreement(f"{what}: {len(one.dims)} dimensions of {one.dtype} became {len(other.dims)} of {other.dtype}", self.task.any_sizes())
+            return _Disagreement(
+                f"{what}: {len(one.dims)} dimensions of {one.dtype} became {len(other.dims)} of {other.dtype}", self.task.any_sizes()
+            )
         shapes = self.task.logic.all_of(*(same_number(a, b) for a, b in zip(one.dims, other.dims, strict=True)))
         failed = self._settle(f"{what}: shape", given, shapes)
         if failed is not None:
@@ -156,8 +160,7 @@ class _Proof:
         seen = replay(self.before, self.after, inputs)
         if not seen:
             return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}, but not on real tensors")
-        sizes = {k: v for k, v in failed.sizes.items()}
-        return Refuted(Counterexample(failed.what, sizes, tuple(seen), self.before.code.strip(), self.after.code.strip(), tuple(inputs)))
+        return Refuted(Counterexample(failed.what, failed.sizes, tuple(seen), self.before.code.strip(), self.after.code.strip(), tuple(inputs)))
 
 
 def _flat_index(dims: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -224,5 +227,3 @@ def replay(before: GraphModule, after: GraphModule, inputs: Sequence[Any]) -> li
 
 def _copies(inputs: Sequence[Any]) -> list[Any]:
     return [i.detach().clone().requires_grad_(i.requires_grad) if isinstance(i, torch.Tensor) else i for i in inputs]
-
-

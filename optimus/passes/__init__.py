@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from optimus.pattern import Pattern
 from optimus.passes.batch_linear import BatchLinear
 from optimus.passes.batch_tanh import BatchTanh
 from optimus.passes.merge_splits import MergeSplits
 from optimus.passes.normalization import Normalization
 from optimus.passes.split_cat import SplitCat
 from optimus.passes.unbind_stack import UnbindStack
+from optimus.pattern import Pattern
 
 BUILT_IN: tuple[Pattern, ...] = (
     BatchLinear(),

@@ -52,7 +52,7 @@ def three_levels(x, p, q, r, s):
 
 @fires("n, p + q + r")
 def some_unused(x, p, q, r):
-    a, rest = torch.split(x, [p, q + r], dim=1)
+    rest = torch.split(x, [p, q + r], dim=1)[1]
     return torch.split(rest, [q, r], dim=1)[1] * 2
 
 

@@ -28,7 +28,7 @@ def split_by_size(x, k):
 
 
 @fires("4 * k, n")
-def chunked(x, k):
+def chunked(x, k):  # noqa: ARG001 - the size names the shape
     a, b, c, d = x.chunk(4)
     return a + d, b * c
 
@@ -41,7 +41,8 @@ def unbound(x):
 
 @fires("n, p", "n, q")
 def joined(x, y):
-    return torch.concat((x, y), -1) + torch.cat([x, y], axis=1) * torch.concatenate([x, y], dim=1)
+    same = torch.cat([x, y], axis=1)  # type: ignore[call-arg]
+    return torch.concat((x, y), -1) + same * torch.concatenate([x, y], dim=1)
 
 
 @fires("n, k", "n, k")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
 
+import verify.semantics.reshape  # noqa: F401 - fills the table
 from optimus.effects import effects
-from optimus.operators import Call, bind
+from optimus.operators import bind
 from optimus.state import Mode, mode_after
 from optimus.values import MISSING, leaves, storage, storages, value
-import verify.semantics.reshape  # noqa: F401 - fills the table
 from verify.semantics.compute import elementwise, is_elementwise, meaning_of
 from verify.semantics.logic import Cond, Int, Logic
 from verify.semantics.movement import indexed
@@ -70,7 +70,7 @@ class Evaluator:
             elif node.op == "output":
                 result = map_aggregate(node.args[0], lambda a: values[a] if isinstance(a, Node) else a)  # type: ignore[arg-type]
             elif node.op == "get_attr":
-                values[node] = _attribute(gm, node)
+                raise UnmodelledError(f"the attribute {node.target} of the graph")
             else:
                 found = effects(node)
                 if found.switches_mode and not found.opaque:
@@ -83,7 +83,8 @@ class Evaluator:
 
     def _outcome(self, result: Any, memories: dict[str, Memory]) -> Outcome:
         names = {id(m): f"input {k}" for k, m in memories.items()}
-        outputs, owners = [], []
+        outputs: list[Any] = []
+        owners: list[str] = []
         for item in _flat(result):
             if isinstance(item, Storage):
                 owners.append(names.setdefault(id(item.root()), f"output {len(outputs)}"))
@@ -156,8 +157,9 @@ class Evaluator:
     def _assigned(self, use: Use, given: Any, like: Tensor) -> Tensor:
         if isinstance(given, Storage):
             source = given.read()
-            while len(source.dims) > len(like.dims):
-                source = source.map(source.dims[1:], lambda i, s=source: (0, *i))  # type: ignore[misc]
+            extra = len(source.dims) - len(like.dims)
+            if extra > 0:
+                source = source.map(source.dims[extra:], lambda i: (0,) * extra + i)
             return broadcast(self.logic, use.cast(source, like.dtype), like.dims)
         symbol = use.symbol("constant", like.dtype, literals={"value": given})
         return Tensor(like.dims, lambda _: self.logic.apply(symbol), like.dtype)
@@ -189,7 +191,7 @@ def _in_mode(use: Use, found: Any) -> Any:
 
 def _without_out(use: Use) -> Use:
     args = {k: a for k, a in use.args.items() if k != "out"}
-    call = Call(use.call.op, args, (), use.call.random, use.call.overload)
+    call = replace(use.call, args=args, writes=())
     return Use(call, args, use.logic, use.results, use.mode, use.several, use.required)
 
 
@@ -204,10 +206,6 @@ def _check_apart(node: Node, seen: dict[int, str]) -> None:
         if s in seen:
             raise UnmodelledError(f"inputs {seen[s]} and {node.name} that share memory")
         seen[s] = node.name
-
-
-def _attribute(gm: GraphModule, node: Node) -> Any:
-    raise UnmodelledError(f"the attribute {node.target} of the graph")
 
 
 def _flat(result: Any) -> list[Any]:

@@ -115,7 +115,7 @@ class NumberLogic:
         """See :class:`Logic`."""
         return 0
 
-    def total(self, symbol: Symbol, part: Part, kernel: str) -> Term:
+    def total(self, symbol: Symbol, part: Part, kernel: str) -> Term:  # noqa: ARG002
         """See :class:`Logic`."""
         return sum((part.body(i) for i in _indices(part.extents)), start=0)
 

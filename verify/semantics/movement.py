@@ -41,7 +41,9 @@ def _quotient(number_: Int, step: int) -> Int:
     return number_ // step if isinstance(number_, int) else number_ / step
 
 
-def rearranged(base: Storage, dims: Callable[[tuple[Any, ...]], tuple[Any, ...]], there: Callable[[Index], Index], back: Callable[[Index], Index]) -> View:
+def rearranged(
+    base: Storage, dims: Callable[[tuple[Any, ...]], tuple[Any, ...]], there: Callable[[Index], Index], back: Callable[[Index], Index]
+) -> View:
     """A view that only renames indices: ``there`` maps an index of the view to one of the base, ``back`` is its inverse."""
 
     def forward(below: Tensor) -> Tensor:
@@ -69,7 +71,8 @@ def _sections(use: Use, base: Storage, d: int, sizes: Sequence[Int]) -> list[Vie
 @means("split", "split_with_sizes")
 def split(use: Use) -> Any:
     """Sections along a dimension: a size for each, or one size with a shorter rest."""
-    base, given = use.storage("self"), use.args.get("split_size", use.args.get("split_sizes"))
+    base = use.storage("self")
+    given: Any = use.args.get("split_size", use.args.get("split_sizes"))
     dims = base.read().dims
     d = use.dim(use.args["dim"], len(dims))
     extent = number(dims[d])
@@ -230,7 +233,9 @@ def getitem(use: Use) -> Any:
 def indexed(use: Use, base: Storage, index: Any) -> Storage:
     """Basic indexing of a tensor."""
     entries = list(index) if isinstance(index, tuple) else [index]
-    if not all(e is None or e is Ellipsis or isinstance(e, (int, slice)) or _is_symbolic(e) for e in entries) or any(isinstance(e, bool) for e in entries):
+    if not all(e is None or e is Ellipsis or isinstance(e, (int, slice)) or _is_symbolic(e) for e in entries) or any(
+        isinstance(e, bool) for e in entries
+    ):
         raise UnmodelledError("indexing by tensors or lists")
     rank = len(base.read().dims)
     used = sum(e is not None and e is not Ellipsis for e in entries)
@@ -264,7 +269,7 @@ def _is_symbolic(entry: Any) -> bool:
 @means("cat")
 def cat(use: Use) -> Tensor:
     """Tensors one after the other along a dimension; empty vectors are passed over; dtypes are promoted."""
-    tensors = [s.read() for s in use.args["tensors"]]
+    tensors: list[Tensor] = [s.read() for s in use.args["tensors"]]
     legacy = [len(t.dims) == 1 and use.logic.decide(same_number(t.dims[0], 0)) is True for t in tensors]
     real = [t for t, skip in zip(tensors, legacy, strict=True) if not skip] or tensors[:1]
     rank = len(real[0].dims)
@@ -516,5 +521,3 @@ def size(use: Use) -> Any:
 def dim(use: Use) -> Any:
     """The number of dimensions."""
     return len(use.tensor("self").dims)
-
-

@@ -134,9 +134,7 @@ class Memory(Storage):
 class View(Storage):
     """A view: ``forward`` cuts it out of the contents of ``base``, ``backward`` puts new contents back into them."""
 
-    def __init__(
-        self, base: Storage, forward: Callable[[Tensor], Tensor], backward: Callable[[Tensor, Tensor], Tensor] | None
-    ) -> None:
+    def __init__(self, base: Storage, forward: Callable[[Tensor], Tensor], backward: Callable[[Tensor, Tensor], Tensor] | None) -> None:
         self.base = base
         self.forward = forward
         self.backward = backward
