@@ -51,9 +51,10 @@ def _fresh_dynamo() -> Iterator[None]:
     import torch.fx.experimental._config as shape_config
 
     torch._dynamo.reset()
-    config: Any = torch._dynamo.config
+    sizes = torch._dynamo.config.patch(specialize_int=False)
+    apart = shape_config.patch(use_duck_shape=False)  # type: ignore[attr-defined]
     try:
-        with config.patch(specialize_int=False), shape_config.patch(use_duck_shape=False):
+        with sizes, apart:
             yield
     finally:
         torch._dynamo.reset()

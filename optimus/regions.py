@@ -11,21 +11,30 @@ from torch.fx import Graph, GraphModule, Node
 
 @dataclass(frozen=True)
 class Region:
-    """A rewrite as two graphs over the same inputs, whose outputs correspond one to one."""
+    """A rewrite as two graphs over the same inputs, whose outputs correspond one to one.
+
+    ``private``: the outputs that stay inside the surrounding graph and are never written there, so that nobody can tell
+    whether they are views or copies, nor by what strides they are stored.
+    """
 
     pattern: str
     before: GraphModule
     after: GraphModule
+    private: frozenset[int] = frozenset()
 
 
-def cut(pattern: str, old: Sequence[Node], new: Sequence[Node], outputs: Sequence[tuple[Node, Node]]) -> Region:
+def cut(
+    pattern: str, old: Sequence[Node], new: Sequence[Node], outputs: Sequence[tuple[Node, Node]], private: frozenset[int] = frozenset()
+) -> Region:
     """The region of a rewrite: ``old`` computed the first of each of ``outputs``, ``new`` computes the second.
 
     Both sequences are in graph order. New nodes may read old ones; those are repeated on the new side.
     """
     kept = _needed(new, old)
-    inputs = list(dict.fromkeys(n for node in (*old, *kept, *new) for n in node.all_input_nodes if n not in (*old, *new)))
-    return Region(pattern, _graph(inputs, old, [o for o, _ in outputs]), _graph(inputs, (*kept, *new), [n for _, n in outputs]))
+    inside = {*old, *new}
+    inputs = list(dict.fromkeys(n for node in (*old, *kept, *new) for n in node.all_input_nodes if n not in inside))
+    before, after = _graph(inputs, old, [o for o, _ in outputs]), _graph(inputs, (*kept, *new), [n for _, n in outputs])
+    return Region(pattern, before, after, private)
 
 
 def _needed(new: Sequence[Node], old: Sequence[Node]) -> list[Node]:

@@ -29,6 +29,7 @@ from optimus.values import (
     is_plain,
     is_static,
     known,
+    leaves,
     same_layout,
     same_size,
     same_sizes,
@@ -63,7 +64,9 @@ class Transaction:
         self.state = state
         self.match = match
         self.new: list[Node] = []
+        self.inside = set(match.nodes)
         self.replaced: list[tuple[Node, Node]] = []
+        self.input_storages = _input_storages(state, match)
         self._before = match.before
 
     def call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
@@ -116,6 +119,7 @@ class Transaction:
         with graph.inserting_before(self._before):
             node = graph.create_node(op, target, args, kwargs)
         self.new.append(node)
+        self.inside.add(node)
         anchor = self.match.nodes[-1]
         self.state.adopt(node, like=anchor)
         for key in ("stack_trace", "nn_module_stack"):
@@ -255,7 +259,7 @@ class Rewriter:
     def _check_aliasing(self, tx: Transaction, old: Node, before: torch.Tensor, new: Node, after: torch.Tensor, shared: set[Storage]) -> Node:
         """Law 1. Returns what takes the place of ``old``: ``new``, or a copy of it."""
         state = self.state
-        inputs = {s for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.match.nodes for s in state.storages(i)}
+        inputs = tx.input_storages
         one, other = _root(state, before), _root(state, after)
         if one is None or other is None:
             raise refuse(Law.ALIASING, f"{old.name} has no storage of its own")
@@ -276,9 +280,8 @@ class Rewriter:
         return s not in self.state.escaping and not self.state.writes.get(s) and not _leaves_graph(node)
 
     def _move_users(self, tx: Transaction, old: Node, new: Node, undo: list[Callable[[], None]]) -> None:
-        mine = {*tx.new, *tx.match.nodes}
         for user in list(old.users):
-            if user in mine:
+            if user in tx.inside:
                 continue
             args, kwargs = user.args, user.kwargs
             undo.append(lambda user=user, args=args, kwargs=kwargs: _restore(user, args, kwargs))  # type: ignore[misc]
@@ -316,9 +319,14 @@ class Rewriter:
         assert self.validate is not None
         old = sorted(tx.match.nodes, key=lambda n: n._sort_key)
         new = sorted(tx.new, key=lambda n: n._sort_key)
-        objection = self.validate(cut(pattern.name, old, new, tx.replaced))
+        objection = self.validate(cut(pattern.name, old, new, tx.replaced, self._private(tx)))
         if objection is not None:
             raise Refused(Decline("not_validated", objection))
+
+    def _private(self, tx: Transaction) -> frozenset[int]:
+        """The results, counted over all of them, whose memory and strides nobody outside can tell."""
+        flat = [s for old, _ in tx.replaced for t in leaves(value(old)) for s in (_root(self.state, t),)]
+        return frozenset(k for k, s in enumerate(flat) if s not in self.state.escaping and not (s is not None and self.state.writes.get(s)))
 
     def _roll_back(self, tx: Transaction, undo: list[Callable[[], None]]) -> None:
         for step in reversed(undo):
@@ -329,16 +337,15 @@ class Rewriter:
 
     def _commit(self, pattern: Pattern, tx: Transaction) -> None:
         state = self.state
-        inside = {*tx.match.nodes, *tx.new}
         for old, new in tx.replaced:
             before, after = tensor(old), tensor(new)
             if before is not None and after is not None:
                 one, other = storage(before), storage(after)
-                if one is not None and other is not None and not _is_input_storage(state, tx, one):
+                if one is not None and other is not None and state.root(one) not in tx.input_storages:
                     state.unite(one, other)
         if any(old in state.live for old, _ in tx.replaced):
             state.live.update(tx.new)
-        inputs = dict.fromkeys(i.name for n in tx.match.nodes for i in n.all_input_nodes if i not in inside)
+        inputs = dict.fromkeys(i.name for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.inside)
         outputs = tuple(old.name for old, _ in tx.replaced)
         lines = tuple(dict.fromkeys(line for n in tx.match.nodes if (line := source_line(n)) is not None))
         removed = self._erase_dead(tx.match.nodes)
@@ -378,9 +385,11 @@ def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:
     return None if found is None else state.root(found)
 
 
-def _is_input_storage(state: GraphState, tx: Transaction, s: Storage) -> bool:
-    root = state.root(s)
-    return any(root in state.storages(i) for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.match.nodes)
+def _input_storages(state: GraphState, match: Match) -> set[Storage]:
+    """The storages that a match reads from outside."""
+    inside = set(match.nodes)
+    outer = dict.fromkeys(i for n in match.nodes for i in n.all_input_nodes if i not in inside)
+    return {s for i in outer for s in state.storages(i)}
 
 
 def _leaves_graph(node: Node) -> bool:

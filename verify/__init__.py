@@ -1,8 +1,25 @@
-"""The judge: proof, fuzzing and differential runs of graph rewrites, on the code that ships."""
+"""The judge: proof, fuzzing and differential runs of graph rewrites, on the code that ships.
+
+Names are loaded when they are first used, so that the command line answers before PyTorch is imported.
+"""
 
 from __future__ import annotations
 
-from verify.proof import prove
-from verify.validation import validate
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["prove", "validate"]
+if TYPE_CHECKING:
+    from verify.differential import differential
+    from verify.proof import prove
+    from verify.validation import validate
+
+_HOME = {"differential": "verify.differential", "prove": "verify.proof", "validate": "verify.validation"}
+
+__all__ = ["differential", "prove", "validate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)

@@ -165,11 +165,14 @@ def _nudged(wide: torch.Tensor, narrow: torch.Tensor, generator: torch.Generator
     return wide * (1 + step * (2 * torch.rand(wide.shape, generator=generator).to(wide.device) - 1))
 
 
-def differences(before: Run, after: Run, reference_run: Reference | None = None, *, bitwise: bool) -> list[str]:
+def differences(
+    before: Run, after: Run, reference_run: Reference | None = None, *, bitwise: bool, private: frozenset[int] = frozenset()
+) -> list[str]:
     """What ``after`` does that ``before`` did not, one line each.
 
     ``bitwise``: outputs must have the same bits, any NaN for any NaN. Otherwise, and for gradients, each element may be as
     far from the reference as ``FACTOR`` times eager's error plus the noise of the inputs, plus ``ULPS`` roundings.
+    ``private``: outputs of which strides and shared memory are not compared.
     """
     if before.raised is not None or after.raised is not None:
         if before.raised is not None and after.raised is not None:
@@ -182,7 +185,7 @@ def differences(before: Run, after: Run, reference_run: Reference | None = None,
         exact = None if reference_run is None else reference_run.outputs[k]
         noise = None if reference_run is None else reference_run.output_noise[k]
         found += [f"output {k}: {d}" for d in _value(one, other, exact, noise, bitwise)]
-    found += _observed(before, after)
+    found += _observed(before, after, private)
     for k, (one, other) in enumerate(zip(before.inputs_after, after.inputs_after, strict=True)):
         found += [f"input {k} after the call: {d}" for d in _value(one, other, None, None, bitwise)]
     for k, (g, h) in enumerate(zip(before.gradients, after.gradients, strict=True)):
@@ -190,15 +193,15 @@ def differences(before: Run, after: Run, reference_run: Reference | None = None,
     return found
 
 
-def _observed(before: Run, after: Run) -> list[str]:
+def _observed(before: Run, after: Run, private: frozenset[int]) -> list[str]:
     found = []
     shapes = [tuple(o.shape) for o in before.outputs if isinstance(o, torch.Tensor)]
     for k, (one, other) in enumerate(zip(before.strides, after.strides, strict=True)):
-        if not same_strides(shapes[k], one, other):
+        if k not in private and not same_strides(shapes[k], one, other):
             found.append(f"output {k}: strides {one} became {other}")
     for what, ones, others in (("requires_grad", before.requires_grad, after.requires_grad), ("memory shared with", before.shared, after.shared)):
         for k, (a, b) in enumerate(zip(ones, others, strict=True)):
-            if a != b:
+            if a != b and (k not in private or what == "requires_grad"):
                 found.append(f"output {k}: {what} {a or 'nothing'} became {b or 'nothing'}")
     return found
 

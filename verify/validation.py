@@ -23,15 +23,24 @@ from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled,
 TIMEOUT_S = 20.0
 
 
-def validate(before: GraphModule, after: GraphModule, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True, grad: bool = True) -> Verdict:
+def validate(
+    before: GraphModule,
+    after: GraphModule,
+    *,
+    private: frozenset[int] = frozenset(),
+    timeout_s: float = TIMEOUT_S,
+    second_solver: bool = True,
+    grad: bool = True,
+) -> Verdict:
     """Whether ``after`` computes what ``before`` computes, outputs, memory they share, and inputs at the end.
 
     Both must be captured graphs with metadata and the same inputs in the same order. A refutation has been replayed on
-    real tensors; one that does not replay is reported as unknown. Raises ``ValueError`` if the inputs do not correspond.
+    real tensors; one that does not replay is reported as unknown. ``private``: outputs whose memory and strides do not
+    matter (see :class:`optimus.regions.Region`). Raises ``ValueError`` if the inputs do not correspond.
     """
     start = time.monotonic()
     try:
-        proof = _Proof(before, after, timeout_s, second_solver, grad)
+        proof = _Proof(before, after, private, timeout_s, second_solver, grad)
         return proof.run(start)
     except UnmodelledError as error:
         return Unmodelled(str(error))
@@ -39,7 +48,7 @@ def validate(before: GraphModule, after: GraphModule, *, timeout_s: float = TIME
 
 def validator(region: Region) -> str | None:
     """For ``validate="prove"``: None if the region is proved, else why not."""
-    verdict = validate(region.before, region.after)
+    verdict = validate(region.before, region.after, private=region.private)
     return None if isinstance(verdict, Proved) else explain(verdict)
 
 
@@ -52,8 +61,9 @@ class _Disagreement:
 
 
 class _Proof:
-    def __init__(self, before: GraphModule, after: GraphModule, timeout_s: float, second_solver: bool, grad: bool) -> None:
+    def __init__(self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, grad: bool) -> None:
         self.before, self.after = before, after
+        self.private = private
         self.grad = grad
         self.task = Task(timeout_s, second_solver)
         self.placeholders = _corresponding(before, after)
@@ -97,7 +107,7 @@ class _Proof:
             if failed is not None:
                 return failed
         for k, (one, other) in enumerate(zip(left.owners, right.owners, strict=True)):
-            if one != other:
+            if one != other and k not in self.private:
                 return _Disagreement(f"output {k}: the memory of {one} became that of {other}", self.task.any_sizes())
         for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True)):
             failed = None if one is other else self._equal(f"tensor input {k} after the call", one, other, left.required)
@@ -157,7 +167,7 @@ class _Proof:
 
     def _replay(self, failed: _Disagreement) -> Verdict:
         inputs = real_inputs(self.placeholders, failed.sizes)
-        seen = replay(self.before, self.after, inputs)
+        seen = replay(self.before, self.after, inputs, self.private)
         if not seen:
             return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}, but not on real tensors")
         return Refuted(Counterexample(failed.what, failed.sizes, tuple(seen), self.before.code.strip(), self.after.code.strip(), tuple(inputs)))
@@ -217,12 +227,12 @@ def _random(shape: list[int], strides: list[int], dtype: torch.dtype, grad: bool
     return values.requires_grad_(grad and (dtype.is_floating_point or dtype.is_complex))
 
 
-def replay(before: GraphModule, after: GraphModule, inputs: Sequence[Any]) -> list[str]:
+def replay(before: GraphModule, after: GraphModule, inputs: Sequence[Any], private: frozenset[int] = frozenset()) -> list[str]:
     """Run both graphs on copies of ``inputs`` and list what differs, values bit by bit but for reassociation."""
     first, second, third = (_copies(inputs) for _ in range(3))
     one, other = observe(before.forward, first), observe(after.forward, second)
     exact = reference(before.forward, third, one)
-    return differences(one, other, exact, bitwise=False)
+    return differences(one, other, exact, bitwise=False, private=private)
 
 
 def _copies(inputs: Sequence[Any]) -> list[Any]:

@@ -58,13 +58,12 @@ class Evaluator:
         draws = 0
         result: Any = None
         position = 0
-        seen: dict[int, str] = {}
+        seen: dict[int, Memory] = {}
         for node in gm.graph.nodes:
             if node.op == "placeholder":
                 given = inputs[str(position)]
                 if isinstance(given, Tensor):
-                    given = memories[str(position)] = Memory(given)
-                    _check_apart(node, seen)
+                    given = memories[str(position)] = _input_memory(node, given, seen)
                 values[node] = given
                 position += 1
             elif node.op == "output":
@@ -82,12 +81,14 @@ class Evaluator:
         return self._outcome(result, memories)
 
     def _outcome(self, result: Any, memories: dict[str, Memory]) -> Outcome:
-        names = {id(m): f"input {k}" for k, m in memories.items()}
+        names: dict[int, str] = {}
+        for k, memory in memories.items():
+            names.setdefault(id(memory.owner), f"input {k}")
         outputs: list[Any] = []
         owners: list[str] = []
         for item in _flat(result):
             if isinstance(item, Storage):
-                owners.append(names.setdefault(id(item.root()), f"output {len(outputs)}"))
+                owners.append(names.setdefault(id(item.root().owner), f"output {len(outputs)}"))
                 outputs.append(item.read())
             else:
                 owners.append("")
@@ -201,11 +202,15 @@ def _mode_text(mode: Mode, entry: Mode) -> str:
     return f"grad={mode.grad}" + "".join(f" autocast{a[:3]}" for a in mode.autocast)
 
 
-def _check_apart(node: Node, seen: dict[int, str]) -> None:
+def _input_memory(node: Node, contents: Tensor, seen: dict[int, Memory]) -> Memory:
+    """The memory of an input; inputs that alias by the graph's metadata have one owner."""
+    memory = Memory(contents)
     for s in storages(node):
         if s in seen:
-            raise UnmodelledError(f"inputs {seen[s]} and {node.name} that share memory")
-        seen[s] = node.name
+            memory.owner = seen[s].owner
+            memory.apart = seen[s].apart = False
+        seen.setdefault(s, memory)
+    return memory
 
 
 def _flat(result: Any) -> list[Any]:

@@ -111,11 +111,15 @@ class Storage:
 
 
 class Memory(Storage):
-    """Memory of its own."""
+    """Memory of its own.
 
-    def __init__(self, contents: Tensor) -> None:
+    ``owner`` is the same for inputs that share memory; ``apart``: no other input shares this one.
+    """
+
+    def __init__(self, contents: Tensor, owner: object = None) -> None:
         self.contents = contents
-        self.written = False
+        self.owner = self if owner is None else owner
+        self.apart = True
 
     def read(self) -> Tensor:
         """See :class:`Storage`."""
@@ -123,8 +127,9 @@ class Memory(Storage):
 
     def write(self, new: Tensor) -> None:
         """See :class:`Storage`."""
+        if not self.apart:
+            raise UnmodelledError("a write to an input that shares memory with another")
         self.contents = new
-        self.written = True
 
     def root(self) -> Memory:
         """See :class:`Storage`."""

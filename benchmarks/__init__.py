@@ -1,0 +1,1 @@
+"""Benchmarks and the models they run on."""

@@ -1,0 +1,313 @@
+"""What the commands do once their arguments are known to be in order."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import inspect
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fuzz.templates import captured
+from optimus.pattern import Case, Pattern
+from optimus.plan import Plan, default_plan, lookup, patterns
+from verify.cli import UsageError
+from verify.judgement import EXIT, Judgement
+from verify.judgement import judge as judge_subject
+from verify.models import ModelError, ModelReport, check_model
+from verify.subject import PatternSubject
+from verify.verdict import Proved, Refuted, word
+from verify.verdict import explain as explain_verdict
+
+COLOURS = {"proved": "green", "refuted": "red"}
+
+
+def _console() -> Console:
+    width = None if sys.stdout.isatty() else 120
+    return Console(width=width, highlight=False)
+
+
+def _patterns(names: Sequence[str]) -> list[Pattern]:
+    try:
+        return [lookup(n) for n in names]
+    except ValueError as error:
+        _usage(str(error))
+
+
+def _usage(message: str) -> NoReturn:
+    raise UsageError(message)
+
+
+def _check_device(device: str) -> None:
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        _usage(f"--device {device}: accepted are cpu and cuda")
+    if kind == "cuda" and not torch.cuda.is_available():
+        _usage(f"--device {device}: PyTorch {torch.__version__} sees no CUDA GPU here; accepted is cpu")
+    if kind not in ("cpu", "cuda"):
+        _usage(f"--device {device}: accepted are cpu and cuda")
+
+
+@contextlib.contextmanager
+def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that writes the result. A file appears whole or not at all; that it can be written is checked first."""
+    if path is None or path == "-":
+        yield (lambda _: None) if path is None else (lambda result: print(json.dumps(result, indent=1)))
+        return
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.resolve().parent, prefix=f".{target.name}.")
+    except OSError as error:
+        _usage(f"--json {path}: cannot be written ({error.strerror or error})")
+    if target.is_dir():
+        os.close(handle)
+        Path(temporary).unlink()
+        _usage(f"--json {path}: is a directory; accepted is a file")
+
+    def write(result: dict[str, Any]) -> None:
+        with os.fdopen(handle, "w") as file:
+            json.dump(result, file, indent=1)
+        Path(temporary).replace(target)
+
+    try:
+        yield write
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    import hypothesis
+    import z3
+
+    import optimus
+
+    found = {"optimus": optimus.__version__, "torch": torch.__version__, "z3": z3.get_version_string(), "hypothesis": hypothesis.__version__}
+    with contextlib.suppress(ImportError):
+        import cvc5
+
+        found["cvc5"] = cvc5.__version__
+    return {**found, "python": platform.python_version()}
+
+
+# --------------------------------------------------------------------------------------------------------------- judge
+
+
+def judge(names: Sequence[str], budget_s: float, json_path: str | None, device: str, seed: int) -> int:
+    """Judge patterns by name (none: all). The exit code is the worst of theirs."""
+    chosen = _patterns(names) if names else list(patterns().values())
+    _check_device(device)
+    console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
+    with _output(json_path) as write:
+        found: list[Judgement] = []
+        for pattern in chosen:
+            with _progress(console, pattern.name) as watch:
+                found.append(judge_subject(PatternSubject(pattern), budget_s=budget_s, seed=seed, device=device, watch=watch))
+            _show(console, found[-1])
+        write({"versions": versions(), "device": device, "seed": seed, "patterns": [j.to_json() for j in found]})
+    for judgement in found:
+        console.print(Text(judgement.line, style=COLOURS.get(judgement.verdict, "yellow")))
+    codes = {EXIT[j.verdict] for j in found}
+    return 1 if 1 in codes else max(codes)
+
+
+@contextlib.contextmanager
+def _progress(console: Console, name: str) -> Iterator[Callable[[str, str], None]]:
+    """Live on a terminal; one line per witness and stretch of time elsewhere."""
+    if console.is_terminal:
+        with console.status(f"{name}: starting") as status:
+            yield lambda witness, far: status.update(f"{name}: {witness}: {far}")
+        return
+    last: dict[str, float] = {}
+
+    def tell(witness: str, far: str) -> None:
+        now = time.monotonic()
+        if witness not in last or now - last[witness] > 5:
+            last[witness] = now
+            console.print(f"{name}: {witness}: {far}")
+
+    yield tell
+
+
+def _show(console: Console, judgement: Judgement) -> None:
+    table = Table(title=f"{judgement.name}, claims {judgement.exactness}", title_justify="left")
+    for column in ("witness", "on", "result"):
+        table.add_column(column, overflow="fold")
+    for part in judgement.proof.parts:
+        what = "proof" if part.case.must_fire else "decline"
+        result = explain_verdict(part.verdict) if part.case.must_fire or not isinstance(part.verdict, Proved) else f"declined: {part.case.reason}"
+        table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
+    fuzz = judgement.fuzz
+    result = "no difference" if fuzz.finding is None else fuzz.finding.differences[0]
+    table.add_row(
+        "fuzz", f"{fuzz.tried} programs, {fuzz.fired} rewritten, {fuzz.seconds:.0f} s", Text(result, style="green" if fuzz.finding is None else "red")
+    )
+    for compiler in dict.fromkeys(c.compiler for c in judgement.runs):
+        runs = [c for c in judgement.runs if c.compiler == compiler]
+        wrong = [c for c in runs if c.blamed]
+        result = f"{wrong[0].name}: {wrong[0].ours[0]}" if wrong else "no difference"
+        table.add_row("differential", f"{len(runs)} runs through {compiler}", Text(result, style="red" if wrong else "green"))
+    console.print(table)
+    _show_fault(console, judgement)
+
+
+def _show_fault(console: Console, judgement: Judgement) -> None:
+    for part in judgement.proof.parts:
+        if isinstance(part.verdict, Refuted):
+            counterexample = part.verdict.counterexample
+            console.print(f"\nCounterexample in {part.case.name}, for sizes {dict(counterexample.sizes)}:", style="red")
+            for line in counterexample.differences:
+                console.print(f"  {line}", markup=False)
+            console.print("before:", tidy(counterexample.before), "after:", tidy(counterexample.after), sep="\n", markup=False)
+            return
+    if judgement.fuzz.finding is not None:
+        folder = save_finding(judgement)
+        console.print("\nSmallest program found:\n", style="red")
+        console.print(str(judgement.fuzz.finding), markup=False)
+        console.print(f"\nsaved; it fails while the fault lives: python {folder / 'replay.py'}", markup=False)
+
+
+def save_finding(judgement: Judgement, root: Path | None = None) -> Path:
+    """Keep a find as a folder with a program that replays it. The same find goes to the same folder."""
+    import hashlib
+
+    finding = judgement.fuzz.finding
+    assert finding is not None
+    digest = hashlib.sha256(str(finding.program).encode()).hexdigest()[:10]
+    folder = (root or Path("optimus-failures")) / f"{judgement.name}-{digest}"
+    folder.mkdir(parents=True, exist_ok=True)
+    inputs = ", ".join(i.source().removesuffix(".make()") for i in finding.program.inputs)
+    (folder / "replay.py").write_text(
+        f'"""{judgement.name}: {finding.differences[0]}\n\nExits with 1 while the fault lives.\n"""\n\nimport sys\n\nimport torch\nfrom fuzz.program import Input\n'
+        f"from verify.replay import replay\n\n\n{finding.program.source()}\n\n\nINPUTS = [{inputs}]\n\n"
+        f'if __name__ == "__main__":\n    sys.exit(replay("{judgement.name}", program, INPUTS))\n'
+    )
+    return folder
+
+
+# ------------------------------------------------------------------------------------------------------- list, explain
+
+
+def list_patterns() -> int:
+    """Print every pattern."""
+    console = _console()
+    table = Table()
+    for column in ("pattern", "IR", "kind", "exactness", "rewrites"):
+        table.add_column(column, overflow="fold")
+    for pattern in patterns().values():
+        kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") else "vertical"
+        table.add_row(
+            pattern.name, pattern.ir.value, kind, pattern.exactness.name, (inspect.getdoc(pattern) or "").split("\n\n")[0].replace("``", "")
+        )
+    console.print(table)
+    return 0
+
+
+def explain(name: str) -> int:
+    """Print what a pattern does, its options and requirements, and its cases before and after."""
+    (pattern,) = _patterns([name])
+    print(pattern.name)
+    print(f"\n{inspect.getdoc(pattern)}\n".replace("``", ""))
+    print(f"exactness: {pattern.exactness.name}, {pattern.exactness.value}")
+    print("options: " + ", ".join(f"{k}={v}" for k, v in pattern.options().items()))
+    print("\nrequirements")
+    for reason, text in pattern.requirements.items():
+        print(f"  {reason}: {text}")
+    for case in pattern.cases:
+        before, after = _before_and_after(pattern, case)
+        print(f"\ncase {case.name}{_shapes(case)}\n  before\n{_indent(before)}\n  after\n{_indent(after)}")
+    for case in pattern.declines:
+        before, _ = _before_and_after(pattern, case)
+        print(f"\nleft alone: {case.name}{_shapes(case)}, because {case.reason}\n{_indent(before)}")
+    return 0
+
+
+def _before_and_after(pattern: Pattern, case: Case) -> tuple[str, str]:
+    before = captured(case)
+    after = copy.deepcopy(before)
+    PatternSubject(pattern).apply(after)
+    return tidy(before.code), tidy(after.code)
+
+
+def _shapes(case: Case) -> str:
+    return f" ({'; '.join(case.shapes[:6])}{'; ...' if len(case.shapes) > 6 else ''})"
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def tidy(code: str) -> str:
+    """Generated code without annotations, renamings of inputs, and deletions."""
+    lines = []
+    for line in code.strip().splitlines():
+        text = line.split(";  ")[0].rstrip()
+        left, _, right = text.strip().partition(" = ")
+        if not text.strip() or text.strip().startswith("def ") or left.lower() == right.lower():
+            continue
+        lines.append(text.removeprefix("    "))
+    return "\n".join(lines)
+
+
+# --------------------------------------------------------------------------------------------------------------- model
+
+
+def model(factory: str, names: Sequence[str], json_path: str | None, device: str, seed: int) -> int:
+    """Capture, rewrite, validate and compare a model. 0: all proved and equal; 1: something differs; 3: undecided."""
+    plan = Plan(tuple(_patterns(names))) if names else default_plan()
+    _check_device(device)
+    console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
+    make = _factory(factory)
+    with _output(json_path) as write:
+        try:
+            with _progress(console, factory) as watch:
+                report = check_model(make, plan, device=device, seed=seed, watch=watch)
+        except ModelError as error:
+            _usage(f"model {factory}: {error}")
+        _show_model(console, report)
+        write({"versions": versions(), "model": factory, "device": device, **report.to_json()})
+    console.print(Text(report.line, style={0: "green", 1: "red"}.get(report.exit_code, "yellow")))
+    return report.exit_code
+
+
+def _factory(text: str) -> Callable[[], Any]:
+    module_name, _, name = text.partition(":")
+    if not module_name or not name:
+        _usage(f"model {text}: accepted is MODULE:FACTORY, such as mypackage.models:make")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # noqa: BLE001 - the module is the user's
+        _usage(f"model {text}: the module {module_name} cannot be imported ({type(error).__name__}: {error})")
+    found = getattr(module, name, None)
+    if not callable(found):
+        near = [n for n in vars(module) if callable(getattr(module, n)) and not n.startswith("_")][:8]
+        _usage(f"model {text}: {module_name} has no function {name}; it has {', '.join(near) or 'none'}")
+    return found  # type: ignore[no-any-return]
+
+
+def _show_model(console: Console, report: ModelReport) -> None:
+    table = Table(title=f"{report.nodes_before} nodes became {report.nodes_after}", title_justify="left")
+    for column in ("pattern", "rewrites", "proved", "not proved", "declined"):
+        table.add_column(column, overflow="fold")
+    for row in report.rows():
+        table.add_row(*row)
+    console.print(table)
+    for text in report.rolled_back[:10]:
+        console.print(f"rolled back: {text}", style="yellow", markup=False)
+    for text in report.differences[:10]:
+        console.print(f"differs: {text}", style="red", markup=False)

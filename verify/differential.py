@@ -1,0 +1,132 @@
+"""Run programs in eager, through a compiler alone, and through the compiler behind the engine; say who changed what."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fuzz.disturb import runs
+from fuzz.program import Program
+from fuzz.templates import instantiate
+from optimus.capture import names
+from optimus.pattern import Exactness
+from verify.compare import Run, differences, observe, reference
+from verify.subject import Subject
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One program three ways. ``ours``: what differs from eager with the subject; ``theirs``: without it."""
+
+    name: str
+    compiler: str
+    dynamic: bool
+    fired: int
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+
+    @property
+    def blamed(self) -> bool:
+        """Whether the subject changes something that the compiler alone does not."""
+        return bool(set(self.ours) - set(self.theirs))
+
+
+def differential(
+    subject: Subject, compilers: Sequence[str] = ("aot_eager", "inductor"), device: str = "cpu", most: int = 100
+) -> Iterator[Comparison]:
+    """Compare the cases of ``subject`` at two sets of sizes, static and dynamic, through each of ``compilers``.
+
+    ``most``: comparisons per compiler at most.
+    """
+    for compiler in compilers:
+        for number, (program, dynamic) in enumerate(_programs(subject)):
+            if number >= most:
+                break
+            yield compare(subject, program, compiler, device, dynamic=dynamic)
+
+
+def _programs(subject: Subject) -> Iterator[tuple[Program, bool]]:
+    for dynamic, sizes in ((False, (2, 3, 4, 5, 6, 7, 8, 9)), (True, (3, 5, 2, 4, 7, 6, 9, 8))):
+        for case in subject.cases:
+            program = instantiate(case, dict(zip(names(case), sizes, strict=False)))
+            if not runs(program):
+                program = instantiate(case, dict.fromkeys(names(case), 2))
+            yield program, dynamic
+
+
+def compare(subject: Subject, program: Program, compiler: str, device: str = "cpu", *, dynamic: bool = False) -> Comparison:
+    """One program in eager, through ``compiler``, and through ``compiler`` behind ``subject``."""
+
+    def inputs() -> list[torch.Tensor]:
+        return [t.detach().to(device).requires_grad_(t.requires_grad) for t in program.make_inputs()]
+
+    bitwise = subject.exactness is Exactness.BITWISE and compiler == "aot_eager"
+    run = three_way(program.function(), inputs, backend(subject, compiler), compiler, bitwise=bitwise, dynamic=dynamic)
+    return Comparison(program.origin, compiler, dynamic, run.fired, run.ours, run.theirs)
+
+
+@dataclass(frozen=True)
+class ThreeWay:
+    """What differs from eager with and without the subject, and how often it fired."""
+
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+    fired: int
+
+
+class Backend:
+    """A ``torch.compile`` backend that runs a subject and then a compiler; counts rewrites."""
+
+    def __init__(self, subject: Subject, compiler: str) -> None:
+        self.subject = subject
+        self.compiler = compiler
+        self.fired = 0
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        """See :func:`torch.compile`."""
+        self.fired += len(self.subject.apply(gm).rewrites)
+        inner: Callable[..., Any] = torch._dynamo.lookup_backend(self.compiler)
+        compiled: Callable[..., Any] = inner(gm, example_inputs)
+        return compiled
+
+
+def backend(subject: Subject, compiler: str) -> Backend:
+    """The backend that runs ``subject`` in front of ``compiler``."""
+    return Backend(subject, compiler)
+
+
+def three_way(
+    program: Callable[..., Any], make_inputs: Callable[[], Sequence[Any]], ours: Backend, compiler: str, *, bitwise: bool, dynamic: bool = False
+) -> ThreeWay:
+    """Run ``program`` in eager, through ``compiler``, and through ``ours``; compare the latter two with eager."""
+    with quiet():
+        eager = observe(program, make_inputs())
+        exact = None if eager.raised else reference(program, make_inputs(), eager)
+        found = []
+        for chosen in (ours, compiler):
+            torch._dynamo.reset()
+            compiled = torch.compile(copy.copy(program), backend=chosen, dynamic=dynamic or None)
+            got: Run = observe(compiled, make_inputs())
+            found.append(tuple(differences(eager, got, exact, bitwise=bitwise)))
+        torch._dynamo.reset()
+    return ThreeWay(found[0], found[1], ours.fired)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep warnings and the compiler's logs out of a report; what matters stands in the result."""
+    level = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

@@ -1,0 +1,160 @@
+"""All witnesses on one subject, within a budget, as one result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from verify.differential import Comparison, differential
+from verify.fuzzing import FuzzReport, hunt
+from verify.proof import CaseProof, Report, proofs
+from verify.subject import Subject
+from verify.verdict import Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
+
+FUZZ_SHARE = 0.5
+"""The part of what is left of the budget after the proof that fuzzing gets; the differential runs get the rest."""
+
+INDUCTOR_RUNS = 3
+
+EXIT = {"proved": 0, "refuted": 1, "vacuous": 3, "unknown": 3, "unmodelled": 3}
+
+
+@dataclass
+class Judgement:
+    """What the witnesses say of one subject."""
+
+    name: str
+    exactness: str
+    proof: Report
+    fuzz: FuzzReport = field(default_factory=FuzzReport)
+    runs: list[Comparison] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        """One word: refuted if any witness objects, else what the proof says; vacuous if fuzzing never saw it fire."""
+        if self.fuzz.finding is not None or any(c.blamed for c in self.runs):
+            return "refuted"
+        if isinstance(self.proof.verdict, Proved) and self.fuzz.tried and not self.fuzz.fired:
+            return "vacuous"
+        return word(self.proof.verdict)
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        if self.verdict != "refuted":
+            return f"{self.name}: {self.verdict.upper()} - {self._assurance()}"
+        if isinstance(self.proof.verdict, Refuted):
+            return f"{self.name}: REFUTED by proof - {self.proof.verdict.counterexample.differences[0]}"
+        if self.fuzz.finding is not None:
+            return f"{self.name}: REFUTED by fuzzing - {self.fuzz.finding.differences[0]}"
+        blamed = next(c for c in self.runs if c.blamed)
+        return f"{self.name}: REFUTED by a differential run of {blamed.name} through {blamed.compiler} - {blamed.ours[0]}"
+
+    def _assurance(self) -> str:
+        verdict = self.proof.verdict
+        if not isinstance(verdict, Proved):
+            return explain(verdict)
+        if self.verdict == "vacuous":
+            return f"none of {self.fuzz.tried} fuzzed programs made it fire"
+        proved = sum(p.case.must_fire for p in self.proof.parts)
+        parts = [f"{proved} cases for all sizes ({verdict.claim}; {verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"]
+        parts.append(f"{self.fuzz.fired} of {self.fuzz.tried} fuzzed programs rewritten without a difference")
+        parts.append(f"{len(self.runs)} differential runs")
+        return ", ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The judgement as plain data."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "line": self.line,
+            "exactness": self.exactness,
+            "seconds": round(self.seconds, 3),
+            "proof": [_case_json(p) for p in self.proof.parts],
+            "fuzz": {
+                "tried": self.fuzz.tried,
+                "fired": self.fuzz.fired,
+                "uncaptured": self.fuzz.uncaptured,
+                "seconds": round(self.fuzz.seconds, 3),
+                "finding": None
+                if self.fuzz.finding is None
+                else {"program": str(self.fuzz.finding.program), "differences": list(self.fuzz.finding.differences)},
+            },
+            "differential": [
+                {"case": c.name, "compiler": c.compiler, "dynamic": c.dynamic, "fired": c.fired, "ours": list(c.ours), "theirs": list(c.theirs)}
+                for c in self.runs
+            ],
+        }
+
+
+def _case_json(part: CaseProof) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "case": part.case.name,
+        "must_fire": part.case.must_fire,
+        "reason": part.case.reason,
+        "fired": part.fired,
+        "verdict": word(part.verdict),
+        "text": explain(part.verdict),
+        "seconds": round(part.seconds, 3),
+    }
+    match part.verdict:
+        case Proved(claim, queries, confirmed, _):
+            found |= {"claim": claim, "queries": queries, "confirmed": confirmed}
+        case Refuted(counterexample):
+            found["counterexample"] = {
+                "what": counterexample.what,
+                "sizes": dict(counterexample.sizes),
+                "differences": list(counterexample.differences),
+                "before": counterexample.before,
+                "after": counterexample.after,
+            }
+        case Vacuous() | Unknown() | Unmodelled():
+            pass
+    return found
+
+
+def judge(subject: Subject, *, budget_s: float, seed: int = 0, device: str = "cpu", watch: Callable[[str, str], None] | None = None) -> Judgement:
+    """Run every witness on ``subject`` within about ``budget_s`` seconds; proof and the runs through ``aot_eager`` always finish.
+
+    ``watch`` is told the witness and how far it is.
+    """
+    start = time.monotonic()
+    tell = watch or (lambda *_: None)
+    parts: list[CaseProof] = []
+    total = len(subject.cases) + len(subject.declines)
+    tell("proof", f"0 of {total} cases")
+    for part in proofs(subject):
+        parts.append(part)
+        tell("proof", f"{len(parts)} of {total} cases: {part.case.name} {_outcome(part)}")
+    found = Judgement(subject.name, subject.exactness.name, Report(subject.name, tuple(parts)))
+    left = max(budget_s - (time.monotonic() - start), 2.0)
+    found.fuzz = hunt(
+        subject, seconds=left * FUZZ_SHARE, seed_number=seed, on_batch=lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten")
+    )
+    if found.fuzz.finding is None:
+        _run(subject, found, start + budget_s, device, tell)
+    found.seconds = time.monotonic() - start
+    return found
+
+
+def _outcome(part: CaseProof) -> str:
+    if part.case.must_fire or not isinstance(part.verdict, Proved):
+        return word(part.verdict)
+    return f"declined ({part.case.reason})"
+
+
+def _run(subject: Subject, found: Judgement, deadline: float, device: str, tell: Callable[[str, str], None]) -> None:
+    for compiler, most in (("aot_eager", 100), ("inductor", INDUCTOR_RUNS)):
+        for comparison in differential(subject, (compiler,), device, most):
+            found.runs.append(comparison)
+            tell("differential", f"{len(found.runs)} runs, {comparison.name} through {compiler}")
+            if comparison.blamed or (compiler == "inductor" and time.monotonic() > deadline):
+                return
+
+
+def undecided(verdict: Verdict) -> bool:
+    """Whether a verdict is neither proved nor refuted."""
+    return not isinstance(verdict, (Proved, Refuted))
