@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
@@ -101,11 +102,19 @@ def bind(node: Node) -> Call | None:
 
     Unknown means that nothing may be assumed: the caller treats such a node as if it wrote every storage.
     """
-    if node.op == "call_function":
-        return _bind_function(node)
-    if node.op == "call_method":
-        return _bind_method(node, str(node.target))
-    return None
+    if node.op not in ("call_function", "call_method"):
+        return None
+    args, kwargs = node.args, node.kwargs
+    known = _bound.get(node)
+    if known is not None and known[0] is args and known[1] is kwargs:
+        return known[2]
+    call = _bind_function(node) if node.op == "call_function" else _bind_method(node, str(node.target))
+    _bound[node] = (args, kwargs, call)
+    return call
+
+
+# FX replaces a node's arguments as a whole, so a call is known as long as they are the same objects.
+_bound: WeakKeyDictionary[Node, tuple[Any, Any, Call | None]] = WeakKeyDictionary()
 
 
 def _bind_function(node: Node) -> Call | None:

@@ -247,7 +247,7 @@ class Rewriter:
             self._demand(
                 Law.LAYOUT, same_layout(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves"
             )
-            self._demand(Law.ALIASING, storage(one) == storage(other), f"a piece of {old.name} changes storage")
+            self._demand(Law.ALIASING, _root(self.state, one) == _root(self.state, other), f"a piece of {old.name} changes storage")
 
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
         if not same_sizes(before.shape, after.shape):

@@ -52,6 +52,7 @@ class GraphState:
     fake_mode: FakeTensorMode | None = None
     sizes: dict[object, Node] = field(default_factory=dict)
     _same: dict[Storage, Storage] = field(default_factory=dict)
+    _found: dict[Node, tuple[Any, tuple[Storage, ...]]] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
 
     @classmethod
@@ -82,16 +83,16 @@ class GraphState:
         live_storages = set(self.escaping)
         self.live = set(output.all_input_nodes)
         for node in reversed(self.graph.nodes):
-            written = {s for w in self.effects(node).writes for s in storages(w)}
+            written = {s for w in self.effects(node).writes for s in self.storages(w)}
             if node not in self.live and not written & live_storages:
                 continue
-            if not any(t.requires_grad for t in leaves(value(node))) and not written:
+            if not written and not any(t.requires_grad for t in leaves(value(node))):
                 self.live.discard(node)
                 continue
             self.live.add(node)
             for used in node.all_input_nodes:
                 self.live.add(used)
-                live_storages.update(storages(used))
+                live_storages.update(self.storages(used))
 
     def _add_effect(self, node: Node, found: Effects) -> None:
         self.effect[node] = found
@@ -122,6 +123,7 @@ class GraphState:
         """Drop an erased node."""
         self.region.pop(node, None)
         self.effect.pop(node, None)
+        self._found.pop(node, None)
         self._kept.append(value(node))  # a freed storage's number must not come back for another
 
     def size_before(self, size: Size, node: Node) -> bool:
@@ -138,8 +140,11 @@ class GraphState:
         return s
 
     def storages(self, node: Node) -> tuple[Storage, ...]:
-        """The storages of ``node``, rewrites taken into account."""
-        return tuple(map(self.root, storages(node)))
+        """The storages of ``node``, each once, rewrites taken into account."""
+        known = self._found.get(node)
+        if known is None or known[0] is not value(node):
+            known = self._found[node] = (value(node), tuple(dict.fromkeys(storages(node))))
+        return known[1] if not self._same else tuple(dict.fromkeys(map(self.root, known[1])))
 
     def unite(self, old: Storage, new: Storage) -> None:
         """Values that lived in ``old`` live in ``new`` from now on."""

@@ -116,7 +116,8 @@ class SplitCat(VerticalPattern):
         pieces = cut.pieces()
         if pieces is None:
             return None
-        joins = {u: j for p in pieces for u in p.users if (j := join_of(u)) is not None}
+        readers = dict.fromkeys(u for p in pieces for u in p.users)
+        joins = {u: j for u in readers if (j := join_of(u)) is not None}
         if not joins:
             return None
         found = Found(cut, pieces, {})
