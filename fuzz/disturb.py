@@ -191,6 +191,32 @@ def redirect(draw: st.DrawFn, program: Program) -> Program | None:
     return _swap_step(program, step, replace(step, args=args, kwargs=tuple((k, v) for k, v in step.kwargs if k not in ("dim", "axis"))))
 
 
+SECTIONED = (torch.split, "split", torch.split_with_sizes, "split_with_sizes", torch.chunk, "chunk")
+
+
+def recut(draw: st.DrawFn, program: Program) -> Program | None:
+    """Other sections: a part moved to a neighbour, an empty one put in, one cut in two, or another section size."""
+    found = [s for s in program.steps() if s.target in SECTIONED and len(s.args) > 1]
+    if not found:
+        return None
+    step = _pick(draw, found)
+    sections = step.args[1]
+    if isinstance(sections, int):
+        return _swap_step(program, step, replace(step, args=(step.args[0], draw(st.integers(1, sections + 3)), *step.args[2:])))
+    sizes = list(sections)
+    k = draw(st.integers(0, len(sizes) - 1))
+    part = draw(st.integers(0, sizes[k]))
+    how = _pick(draw, ("move", "empty", "cut"))
+    if how == "move" and len(sizes) > 1:
+        sizes[k] -= part
+        sizes[k - 1] += part
+    elif how == "empty":
+        sizes.insert(k, 0)
+    else:
+        sizes[k : k + 1] = [part, sizes[k] - part]
+    return _swap_step(program, step, replace(step, args=(step.args[0], sizes, *step.args[2:])))
+
+
 # -------------------------------------------------------------------------------------------------------- other readers
 
 READERS: tuple[Callable[[str, Var], Step], ...] = (
@@ -243,12 +269,13 @@ MUTATIONS: tuple[Callable[[str, Var], Step], ...] = (
 
 
 def mutate(draw: st.DrawFn, program: Program) -> Program | None:
-    """An in-place operator on some value, somewhere behind it."""
+    """An in-place operator on some value, somewhere behind it; without gradients, which forbid most of them, or with."""
     steps = program.steps()
     name = _pick(draw, tensor_names(_values(program)))
     places = [name, *(s.name for s in steps)]
     step = _pick(draw, MUTATIONS)(_fresh(program), Var(name))
-    return _insert(program, _pick(draw, places), [step])
+    written = _insert(program, _pick(draw, places), [step])
+    return written if draw(st.booleans()) else replace(written, inputs=tuple(replace(i, requires_grad=False) for i in written.inputs))
 
 
 def free_input(draw: st.DrawFn, program: Program) -> Program | None:
@@ -257,7 +284,7 @@ def free_input(draw: st.DrawFn, program: Program) -> Program | None:
         return None
     chosen = _pick(draw, program.inputs)
     if draw(st.booleans()):
-        return _with_input(program, chosen, replace(chosen, requires_grad=False))
+        return _with_inputs(program, [chosen], lambda i: replace(i, requires_grad=False))
     new = _fresh(program)
     return _insert(program, None, [Step(new, torch.mul, (Var(chosen.name), 1))], {chosen.name: new})
 
@@ -303,23 +330,44 @@ def enclose(draw: st.DrawFn, program: Program) -> Program | None:
 # --------------------------------------------------------------------------------------------------------------- inputs
 
 
-def _with_input(program: Program, old: Input, new: Input) -> Program:
-    return replace(program, inputs=tuple(new if i is old else i for i in program.inputs))
+def _with_inputs(program: Program, old: Sequence[Input], change: Callable[[Input], Input]) -> Program:
+    return replace(program, inputs=tuple(change(i) if i in old else i for i in program.inputs))
+
+
+def _some_inputs(draw: st.DrawFn, program: Program) -> list[Input]:
+    """One input, or all of its shape: members of a group only stay alike if they change together."""
+    one: Input = _pick(draw, program.inputs)
+    return [i for i in program.inputs if i.shape == one.shape] if draw(st.booleans()) else [one]
 
 
 def change_input(draw: st.DrawFn, program: Program) -> Program | None:
-    """Another dtype, layout, gradient flag or content of one input."""
+    """Another dtype, layout, gradient flag or content of one input, or of all like it."""
     if not program.inputs:
         return None
-    chosen = _pick(draw, program.inputs)
+    chosen = _some_inputs(draw, program)
     how = _pick(draw, ("layout", "dtype", "requires_grad", "special"))
     if how == "layout":
-        return _with_input(program, chosen, replace(chosen, layout=_pick(draw, LAYOUTS[1:])))
+        layout = _pick(draw, LAYOUTS[1:])
+        return _with_inputs(program, chosen, lambda i: replace(i, layout=layout))
     if how == "dtype":
-        return _with_input(program, chosen, replace(chosen, dtype=_pick(draw, (torch.bfloat16, torch.float64, torch.int64, torch.float16))))
+        dtype = _pick(draw, (torch.bfloat16, torch.float64, torch.int64, torch.float16))
+        return _with_inputs(program, chosen, lambda i: replace(i, dtype=dtype))
     if how == "requires_grad":
-        return _with_input(program, chosen, replace(chosen, requires_grad=not chosen.requires_grad))
-    return _with_input(program, chosen, replace(chosen, special=True))
+        return _with_inputs(program, chosen, lambda i: replace(i, requires_grad=not i.requires_grad))
+    return _with_inputs(program, chosen, lambda i: replace(i, special=True))
+
+
+def reshape_input(draw: st.DrawFn, program: Program) -> Program | None:
+    """Another extent, a dimension fewer or one more of one input, or of all like it."""
+    if not program.inputs:
+        return None
+    chosen = _some_inputs(draw, program)
+    shape = chosen[0].shape
+    how = _pick(draw, ("fewer", "extent", "more") if shape else ("more",))
+    place = draw(st.integers(0, max(len(shape) - 1, 0)))
+    middle = () if how == "fewer" else (draw(st.sampled_from((1, 2, 3, 5, 0))),)
+    new = (*shape[:place], *middle, *shape[place + (how != "more") :])
+    return _with_inputs(program, chosen, lambda i: replace(i, shape=new))
 
 
 def share_input(draw: st.DrawFn, program: Program) -> Program | None:
@@ -336,6 +384,7 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     respell,
     rejoin,
     redirect,
+    recut,
     add_user,
     return_more,
     return_less,
@@ -344,5 +393,6 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     between,
     enclose,
     change_input,
+    reshape_input,
     share_input,
 )

@@ -53,7 +53,7 @@ def programs(draw: st.DrawFn, cases: Sequence[Case] = (), max_disturbances: int 
     """Programs that run in eager. With ``cases``: one of them at drawn sizes, disturbed up to ``max_disturbances`` times."""
     program = draw(planted(cases)) if cases else draw(blind_programs())
     for _ in range(max_disturbances):
-        if not draw(st.booleans()):
+        if not draw(st.sampled_from((False, True, True))):
             break
         disturb = draw(st.sampled_from(DISTURBANCES))
         changed = disturb(draw, program)
@@ -64,8 +64,10 @@ def programs(draw: st.DrawFn, cases: Sequence[Case] = (), max_disturbances: int 
 
 @st.composite
 def planted(draw: st.DrawFn, cases: Sequence[Case]) -> Program:
-    """A case at drawn sizes, as it stands."""
+    """A case at drawn sizes, often all the same, as it stands."""
     case = draw(st.sampled_from(list(cases)))
-    sizes: dict[str, Any] = {name: draw(st.sampled_from((2, 1, 3, 4, 0))) for name in names(case)}
+    extents = st.sampled_from((2, 2, 3, 1, 4, 0))
+    alike = draw(extents) if draw(st.booleans()) else None
+    sizes: dict[str, Any] = {name: draw(extents) if alike is None else alike for name in names(case)}
     program = instantiate(case, sizes, seed=draw(st.integers(0, 9)))
     return program if runs(program) else instantiate(case, dict.fromkeys(sizes, 2))

@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from fuzz.program import Input, Program, Step, Var
-from optimus.capture import capture_case, dtype_of, shape_of
+from optimus.capture import ARGUMENT, capture_case, dtype_of, shape_of
 from optimus.pattern import Case
 from optimus.values import value
 
@@ -69,8 +69,7 @@ def _input_order(gm: GraphModule) -> list[int]:
     found = []
     for node in gm.graph.nodes:
         if node.op == "placeholder" and isinstance(value(node), torch.Tensor):
-            digits = [part for part in node.name.split("_") if part.isdigit()]
-            found.append(int(digits[0]))
+            found.append(node.meta[ARGUMENT])
     return found
 
 
@@ -86,10 +85,8 @@ def _sizes(case: Case, gm: GraphModule, sizes: Mapping[str, int]) -> Any:
             for extent, number in zip(found.shape, shape_of(case.shapes[next(order)], sizes), strict=True):
                 if isinstance(extent, torch.SymInt) and extent.node.expr.is_Symbol:
                     symbols[extent.node.expr] = number
-        elif isinstance(found, torch.SymInt) and found.node.expr.is_Symbol:
-            position = [part for part in node.name.split("_") if part.isdigit()]
-            if node.name.startswith("l_args") and position:
-                symbols[found.node.expr] = sizes[case.sizes[int(position[0]) - len(case.shapes)]]
+        elif isinstance(found, torch.SymInt) and found.node.expr.is_Symbol and ARGUMENT in node.meta:
+            symbols[found.node.expr] = sizes[case.sizes[node.meta[ARGUMENT] - len(case.shapes)]]
 
     def known(given: Any) -> int:
         if isinstance(given, int):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import torch._dynamo
 from torch.fx import GraphModule
 
 from optimus.pattern import DTYPES, Case
+from optimus.values import is_static, size_key, value
 
 SAMPLE_SIZES = (5, 3, 7, 4, 9, 6, 8, 11, 10, 13)
 """Sizes given to symbols while capturing: different, so that nothing is taken for equal that is not."""
@@ -69,7 +71,49 @@ def capture_case(case: Case) -> GraphModule:
     found = capture(_with_relations(case), [*tensors, *sizes.values()], dynamic=True)
     if len(found) != 1:
         raise CaptureError(f"case {case.name}: Dynamo made {len(found)} graphs; accepted is a program that makes one")
+    _name_inputs(case, found[0].gm)
     return found[0].gm
+
+
+ARGUMENT = "optimus_argument"
+"""Metadata of a placeholder of a captured case: the position of the argument of the program that it holds."""
+
+
+def _name_inputs(case: Case, gm: GraphModule) -> None:
+    """Call the inputs what the program calls them."""
+    called = _argument_names(case)
+    for node in gm.graph.find_nodes(op="placeholder"):
+        digits = [part for part in node.name.split("_") if part.isdigit()]
+        if node.name.startswith("l_args_") and digits:
+            node.meta[ARGUMENT] = int(digits[0])
+            node._rename(called[int(digits[0])])
+            node.target = node.name
+    gm.recompile()
+
+
+def _argument_names(case: Case) -> list[str]:
+    found: list[str] = []
+    for parameter in inspect.signature(case.program).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            found += [f"{parameter.name}{k}" for k in range(len(case.shapes) - len(found))]
+        else:
+            found.append(parameter.name)
+    return found
+
+
+def size_symbols(case: Case, gm: GraphModule) -> dict[str, str]:
+    """The symbols of a captured case by what the case calls them: ``{"s77": "n"}``."""
+    found: dict[str, str] = {}
+    for node in gm.graph.find_nodes(op="placeholder"):
+        position, what = node.meta.get(ARGUMENT), value(node)
+        if position is None:
+            continue
+        if isinstance(what, torch.Tensor):
+            texts = [t.strip() for t in case.shapes[position].partition(":")[0].split(",")]
+            found.update({str(size_key(e)): t for e, t in zip(what.shape, texts, strict=False) if not is_static(e) and t.isidentifier()})
+        elif not is_static(what):
+            found[str(size_key(what))] = case.sizes[position - len(case.shapes)]
+    return found
 
 
 def sample_sizes(case: Case) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
-from optimus.horizontal import Schedule, common_key, schedule
+from optimus.horizontal import Schedule, common_key, schedule, with_neighbourhoods
 from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
 from optimus.operators import bind
@@ -163,13 +163,17 @@ def _horizontal(pattern: HorizontalPattern, rewriter: Rewriter) -> None:
 
 
 def _round(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[Node, Decline]) -> bool:
+    state = rewriter.state
+    segments = _segments(state)
+    candidates = {n: k for segment in segments for n, k in _candidates(pattern, segment, rewriter, refusals).items()}
+    if len(candidates) < pattern.min_fuse_set_size:
+        refusals.update(dict.fromkeys(candidates, _too_few(pattern)))
+        return False
+    keys = with_neighbourhoods(state.graph.nodes, candidates, pattern.max_depth)
     changed = False
-    for segment in _segments(rewriter.state):
-        candidates = _candidates(pattern, segment, rewriter, refusals)
-        if len(candidates) < pattern.min_fuse_set_size:
-            refusals.update(dict.fromkeys(candidates, _too_few(pattern)))
-            continue
-        found = schedule(rewriter.state, segment, candidates, pattern.min_fuse_set_size, pattern.max_fuse_set_size, pattern.max_depth)
+    for segment in segments:
+        inside = {n: keys[n] for n in segment if n in keys}
+        found = schedule(state, segment, inside, pattern.min_fuse_set_size, pattern.max_fuse_set_size) if inside else Schedule()
         refusals.update(dict.fromkeys(found.lonely, _too_few(pattern)))
         if found.groups:
             _reorder(segment, found)

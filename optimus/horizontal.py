@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from torch.fx import Node
@@ -49,9 +49,8 @@ def shape_key(node: object) -> Hashable:
     return None if fake is None else tuple(map(size_key, fake.shape))
 
 
-def schedule(state: GraphState, nodes: Sequence[Node], candidates: dict[Node, Hashable], least: int, most: int, depth: int) -> Schedule:
-    """Group ``candidates`` (node to key) among ``nodes``, which run under one ambient mode and stand in graph order."""
-    keys = _with_neighbourhoods(nodes, candidates, depth)
+def schedule(state: GraphState, nodes: Sequence[Node], keys: dict[Node, Hashable], least: int, most: int) -> Schedule:
+    """Group the candidates among ``nodes`` by their ``keys``; the nodes run under one ambient mode and stand in graph order."""
     position = {node: i for i, node in enumerate(nodes)}
     after, waiting = _dependencies(state, nodes, position)
     levels = _levels(nodes, after, keys)
@@ -96,8 +95,11 @@ def _parts(members: list[Node], most: int) -> list[list[Node]]:
     return [members[i : i + most] for i in range(0, len(members), most)]
 
 
-def _with_neighbourhoods(nodes: Sequence[Node], candidates: dict[Node, Hashable], depth: int) -> dict[Node, Hashable]:
-    """Extend each key by a label that two candidates share if they, or a chain of others, have a near consumer in common."""
+def with_neighbourhoods(nodes: Iterable[Node], candidates: dict[Node, Hashable], depth: int) -> dict[Node, Hashable]:
+    """Extend each key by a label that two candidates share if they, or a chain of others, have a near consumer in common.
+
+    ``nodes``: the whole graph in order, its output included: whoever calls the graph consumes all that it returns.
+    """
     parent: dict[Node, Node] = {}
 
     def root(node: Node) -> Node:

@@ -58,6 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"optimus-verify: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stderr.close()
+        return 0
     except KeyboardInterrupt:
         print("optimus-verify: interrupted", file=sys.stderr)
         return 130

@@ -29,7 +29,7 @@ from verify.judgement import EXIT, Judgement
 from verify.judgement import judge as judge_subject
 from verify.models import ModelError, ModelReport, check_model
 from verify.subject import PatternSubject
-from verify.verdict import Proved, Refuted, word
+from verify.verdict import Proved, Refuted, tidy, word
 from verify.verdict import explain as explain_verdict
 
 COLOURS = {"proved": "green", "refuted": "red"}
@@ -168,11 +168,7 @@ def _show(console: Console, judgement: Judgement) -> None:
 def _show_fault(console: Console, judgement: Judgement) -> None:
     for part in judgement.proof.parts:
         if isinstance(part.verdict, Refuted):
-            counterexample = part.verdict.counterexample
-            console.print(f"\nCounterexample in {part.case.name}, for sizes {dict(counterexample.sizes)}:", style="red")
-            for line in counterexample.differences:
-                console.print(f"  {line}", markup=False)
-            console.print("before:", tidy(counterexample.before), "after:", tidy(counterexample.after), sep="\n", markup=False)
+            console.print(f"\ncounterexample in {part.case.name}, {part.verdict.counterexample}", markup=False)
             return
     if judgement.fuzz.finding is not None:
         folder = save_finding(judgement)
@@ -249,18 +245,6 @@ def _shapes(case: Case) -> str:
 
 def _indent(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
-
-
-def tidy(code: str) -> str:
-    """Generated code without annotations, renamings of inputs, and deletions."""
-    lines = []
-    for line in code.strip().splitlines():
-        text = line.split(";  ")[0].rstrip()
-        left, _, right = text.strip().partition(" = ")
-        if not text.strip() or text.strip().startswith("def ") or left.lower() == right.lower():
-            continue
-        lines.append(text.removeprefix("    "))
-    return "\n".join(lines)
 
 
 # --------------------------------------------------------------------------------------------------------------- model

@@ -5,16 +5,17 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch.fx import GraphModule
 
 from fuzz.templates import captured
+from optimus.capture import size_symbols
 from optimus.journal import Journal
-from optimus.pattern import Case
-from verify.subject import Subject
+from optimus.pattern import Case, Pattern
+from verify.subject import Subject, as_subject
 from verify.validation import TIMEOUT_S, validate
-from verify.verdict import Proved, Refuted, Unknown, Vacuous, Verdict, worst
+from verify.verdict import Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,18 @@ class Report:
         """Proved only if every case fired and was proved, and every decline declined for its reason."""
         return worst([p.verdict for p in self.parts])
 
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {explain(self.verdict)}"]
+        for part in self.parts:
+            if isinstance(part.verdict, Refuted):
+                lines.append(f"in {part.case.name}, {part.verdict.counterexample}")
+                break
+        return "\n".join(lines)
 
-def prove(subject: Subject, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Report:
+
+def prove(subject: Subject | Pattern, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Report:
     """Prove every case of ``subject``; see :func:`proofs`."""
+    subject = as_subject(subject)
     return Report(subject.name, tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver)))
 
 
@@ -72,7 +82,11 @@ def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journ
         return Unknown(f"{case.name}: the pass raised {errors[0].detail}")
     if journal.rewrites:
         found = validate(before, after, timeout_s=timeout_s, second_solver=second_solver)
-        if case.must_fire or isinstance(found, Refuted):
+        if isinstance(found, Refuted):
+            called = size_symbols(case, before)
+            sizes = {called.get(symbol, symbol): size for symbol, size in found.counterexample.sizes.items()}
+            return Refuted(replace(found.counterexample, sizes=sizes))
+        if case.must_fire:
             return found
         return Vacuous(f"{case.name} was to be declined for {case.reason!r}, but was rewritten")
     given = sorted({d.reason for d in journal.declined})

@@ -70,6 +70,11 @@ class PatternSubject:
         return Engine(gm, Plan((self.pattern,)), laws=self.laws).run()
 
 
+def as_subject(given: Subject | Pattern) -> Subject:
+    """A pattern as a subject; a subject as it is."""
+    return PatternSubject(given) if isinstance(given, Pattern) else given
+
+
 @dataclass(frozen=True)
 class PassSubject:
     """A plain function that changes a graph in place and returns whether it did."""

@@ -35,6 +35,11 @@ class Counterexample:
     after: str
     inputs: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name} = {number}" for name, number in self.sizes.items())
+        seen = "\n".join(f"  {line}" for line in self.differences)
+        return f"for {sizes or 'the sizes given'}:\n{seen}\nbefore\n{tidy(self.before)}\nafter\n{tidy(self.after)}"
+
 
 @dataclass(frozen=True)
 class Refuted:
@@ -62,6 +67,18 @@ class Unmodelled:
     """An operator without semantics stands in the way."""
 
     operator: str
+
+
+def tidy(code: str) -> str:
+    """Generated code without annotations, renamings of inputs, and deletions."""
+    lines = []
+    for line in code.strip().splitlines():
+        text = line.split(";  ")[0].rstrip()
+        left, _, right = text.strip().partition(" = ")
+        if not text.strip() or text.strip().startswith("def ") or left.lower() == right.lower():
+            continue
+        lines.append("  " + text.strip())
+    return "\n".join(lines)
 
 
 Verdict = Proved | Refuted | Vacuous | Unknown | Unmodelled

@@ -22,6 +22,11 @@ def moved(x):
     return torch.stack(x.unbind(1), dim=-1).sin()
 
 
+@fires("3, n, n")
+def to_the_back(x):
+    return torch.stack(torch.unbind(x), dim=2).cos()
+
+
 @fires("3, n, k")
 def side_by_side(x):
     return torch.cat(torch.unbind(x), dim=1).exp()
@@ -97,7 +102,7 @@ class UnbindStack(VerticalPattern):
     anchors = frozenset({"stack", "cat"})
     exactness = Exactness.BITWISE
     requirements = {"complete": "every slice of the tensor is joined, each once, in the order in which it was cut"}
-    cases = (restored, moved, side_by_side, side_by_side_from_the_back, stacked_with_others, joined_with_others, scalars, returned)
+    cases = (restored, moved, to_the_back, side_by_side, side_by_side_from_the_back, stacked_with_others, joined_with_others, scalars, returned)
     declines = (out_of_order, one_missing, two_sources)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:

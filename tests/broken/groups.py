@@ -1,0 +1,83 @@
+"""Groups with a key that lacks something."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import torch
+from torch.fx import Graph, Node
+
+from optimus.horizontal import shape_key
+from optimus.operators import bind
+from optimus.passes._batch import stack_inputs, unbind_results
+from optimus.pattern import Match, fires
+from optimus.rewriter import Transaction
+from optimus.state import GraphState
+from optimus.values import is_row_major, tensor
+from optimus.versions import no_new_guards
+from verify.subject import PassSubject
+
+from .bare import calm
+
+Key = Callable[[Node, GraphState], Hashable]
+
+
+@fires("n, k", "n, k")
+def pair(x, y):
+    return torch.cat([torch.tanh(x), torch.tanh(y)])
+
+
+@fires("n", "n", "n")
+def three(x, y, z):
+    return torch.tanh(x) * torch.tanh(y) + z.tanh()
+
+
+def shape(node: Node, state: GraphState) -> Hashable:
+    return shape_key(node)
+
+
+def dtype(node: Node, state: GraphState) -> Hashable:
+    return tuple(t.dtype for n in (node, *node.all_input_nodes) if (t := tensor(n)) is not None)
+
+
+def flag(node: Node, state: GraphState) -> Hashable:
+    made = tensor(node)
+    return made is not None and made.requires_grad
+
+
+def reached(node: Node, state: GraphState) -> Hashable:
+    return node in state.live
+
+
+@dataclass(frozen=True)
+class JoinInputs:
+    """``tanh`` of several inputs of the graph becomes one, for those with equal ``keys``."""
+
+    keys: tuple[Key, ...]
+
+    def __call__(self, graph: Graph) -> bool:
+        state = GraphState.of(graph)
+        groups: dict[Hashable, list[Node]] = defaultdict(list)
+        for node in graph.nodes:
+            call, made = bind(node), tensor(node)
+            if call is not None and call.op == "tanh" and made is not None and call["self"].op == "placeholder" and is_row_major(made):
+                groups[tuple(key(node, state) for key in self.keys)].append(node)
+        found = [members for members in groups.values() if len(members) > 1]
+        return calm(state) and any([_join(members, state) for members in found])
+
+
+def _join(members: list[Node], state: GraphState) -> bool:
+    tx = Transaction(state, Match(tuple(members), members[0]))
+    with no_new_guards(state.shape_env, None):
+        joint = tx.call(torch.tanh, stack_inputs(tx, [m.all_input_nodes[0] for m in members]))
+        unbind_results(tx, members, joint)
+        for old, new in tx.replaced:
+            old.replace_all_uses_with(tx.call(torch.clone, new))
+    return True
+
+
+def joined(name: str, *keys: Key) -> PassSubject:
+    """The rule with these keys."""
+    return PassSubject(name, JoinInputs(keys), (pair, three))

@@ -1,0 +1,12 @@
+"""Programs on which rewrites of graphs went wrong, in the open or in our own hands, and their neighbours.
+
+Each module registers functions of plain PyTorch under the kind of fault that they provoke; ``test_hostile.py`` runs all
+of them. A docstring gives the public record where there is one, and the right behaviour where it is not obvious.
+"""
+
+from hostile import graphs, horizontal, layout, modes, mutation, numerics, refused, spelling, split_cat, stack_unbind
+from hostile.registry import PROGRAMS, Hostile
+
+MODULES = (graphs, horizontal, layout, modes, mutation, numerics, refused, spelling, split_cat, stack_unbind)
+
+__all__ = ["MODULES", "PROGRAMS", "Hostile"]

@@ -1,0 +1,339 @@
+"""The engine: transactions, laws, the horizontal search, the journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.fx import Graph
+
+import optimus
+from fuzz.program import Input, Program, Region, Step, Var
+from optimus.capture import capture
+from optimus.engine import Engine
+from optimus.journal import Journal
+from optimus.laws import Law
+from optimus.pattern import Exactness, Match, VerticalPattern
+from optimus.passes.batch_tanh import BatchTanh
+from optimus.passes.split_cat import SplitCat
+from optimus.plan import Plan
+from optimus.values import tensor
+
+PAIR = Plan((BatchTanh(min_fuse_set_size=2),))
+
+
+def graph_of(program, *inputs, dynamic=False):
+    """The captured graph of a program."""
+    (found,) = capture(program, inputs, dynamic=dynamic)
+    return found.gm
+
+
+def tanhs(count, shape=(2, 3), **options):
+    """A program of ``count`` independent tanhs, joined."""
+    inputs = tuple(Input(f"x{k}", shape, **options) for k in range(count))
+    steps = [Step(f"t{k}", torch.tanh, (Var(f"x{k}"),)) for k in range(count)]
+    return Program(inputs, (*steps, Step("out", torch.cat, ([Var(s.name) for s in steps],))), ("out",))
+
+
+@dataclass(frozen=True)
+class Renamed(VerticalPattern):
+    """``tanh(x)  ->  whatever build makes``"""
+
+    name = "renamed"
+    anchors = frozenset({"tanh"})
+    exactness = Exactness.BITWISE
+    build = staticmethod(lambda tx, node: tx.call(torch.tanh, node.args[0]))
+
+    def find(self, node, state):
+        return None if node.meta.get("seen") else Match((node,), node)
+
+    def rewrite(self, match, tx):
+        new = type(self).build(tx, match.nodes[0])
+        for node in tx.new:
+            node.meta["seen"] = True
+        tx.replace(match.nodes[0], new)
+
+
+def attempt(build, gm=None):
+    """Run a rewrite of tanh that builds what ``build`` says; the graph and its journal."""
+    gm = tanhs(1).graph() if gm is None else gm
+    before = gm.code
+    journal = Engine(gm, Plan((type("Built", (Renamed,), {"build": staticmethod(build)})(),))).run()
+    return gm, before, journal
+
+
+def refused(journal: Journal, law: Law) -> bool:
+    """Whether something was declined under ``law``."""
+    return any(d.reason == law.reason for d in journal.declined)
+
+
+class TestTransactions:
+    def test_a_rewrite_that_raises_leaves_the_graph_as_it_was(self):
+        def build(tx, node):
+            tx.call(torch.neg, node.args[0])
+            raise KeyError("half way")
+
+        gm, before, journal = attempt(build)
+        assert gm.code == before
+        assert journal.declined[0].reason == "error"
+        assert "KeyError: 'half way'" in journal.declined[0].detail
+
+    @pytest.mark.parametrize(
+        ("build", "law"),
+        [
+            (lambda tx, n: tx.call(torch.sum, n.args[0]), Law.TYPES),
+            (lambda tx, n: tx.method("double", tx.call(torch.tanh, n.args[0])), Law.TYPES),
+            (lambda tx, n: tx.call(torch.detach, tx.call(torch.tanh, n.args[0])), Law.TYPES),
+            (lambda tx, n: tx.call(torch.mm, n.args[0], n.args[0]), None),
+        ],
+    )
+    def test_a_wrong_result_is_refused(self, build, law):
+        gm, before, journal = attempt(build)
+        assert gm.code == before
+        assert not journal.rewrites
+        assert refused(journal, law) if law else journal.declined[0].reason == "error"
+
+    def test_nodes_that_end_up_unused_are_removed(self):
+        def build(tx, node):
+            tx.call(torch.exp, node.args[0])
+            return tx.call(torch.tanh, node.args[0])
+
+        gm, _, journal = attempt(build)
+        assert len(journal.rewrites) == 1
+        assert "exp" not in gm.code
+
+    def test_the_validator_can_roll_back(self):
+        program = tanhs(3)
+        gm = program.graph()
+        before = gm.code
+        seen = []
+
+        def validator(region):
+            seen.append((region.pattern, len(region.before.graph.find_nodes(op="placeholder"))))
+            return "not today"
+
+        journal = Engine(gm, PAIR, validator).run()
+        assert seen == [("batch_tanh", 3)]
+        assert gm.code == before
+        assert journal.declined[0].reason == "not_validated"
+
+    def test_regions_handed_to_the_validator_run(self):
+        program = tanhs(3)
+        gm = program.graph()
+        regions = []
+        Engine(gm, PAIR, lambda region: regions.append(region)).run()
+        (region,) = regions
+        inputs = program.make_inputs()
+        for one, other in zip(region.before(*inputs), region.after(*inputs), strict=True):
+            assert torch.equal(one, other)
+
+    def test_something_else_than_a_graph_module_is_refused(self):
+        with pytest.raises(TypeError, match=r"got a Graph; accepted is a torch\.fx\.GraphModule"):
+            optimus.rewrite(Graph())
+
+    def test_a_graph_without_metadata_is_left_alone(self):
+        gm = torch.fx.symbolic_trace(lambda x: torch.cat(torch.split(x, [1, 2])))
+        code = gm.code
+        assert not optimus.rewrite(gm).rewrites
+        assert gm.code == code
+
+
+class TestAliasing:
+    def test_a_returned_copy_stays_a_copy(self):
+        gm = graph_of(lambda x: torch.cat(torch.split(x, [1, 2])), torch.randn(3, 2))
+        assert Engine(gm, Plan((SplitCat(),))).run().rewrites
+        x = torch.randn(3, 2)
+        assert gm(x)[0].untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+
+    def test_a_private_copy_becomes_the_tensor_itself(self):
+        gm = graph_of(lambda x: torch.cat(torch.split(x, [1, 2])) * 2, torch.randn(3, 2))
+        Engine(gm, Plan((SplitCat(),))).run()
+        assert "clone" not in gm.code
+        assert "cat" not in gm.code
+
+    @pytest.mark.parametrize(
+        "write", [lambda x, y: x.add_(1), lambda x, y: y.add_(1), lambda x, y: y.view(-1).mul_(2), lambda x, y: y.__setitem__(0, 0)]
+    )
+    def test_a_copy_written_to_stays_a_copy(self, write):
+        def program(x):
+            y = torch.cat(torch.split(x, [1, 2]))
+            write(x, y)
+            return y * 2, x * 3
+
+        gm = graph_of(program, torch.randn(3, 2))
+        Engine(gm, Plan((SplitCat(),))).run()
+        x, other = torch.arange(6.0).view(3, 2), torch.arange(6.0).view(3, 2)
+        for one, two in zip(gm(x), program(other), strict=True):
+            assert torch.equal(one, two)
+        assert torch.equal(x, other)
+
+    def test_results_of_a_group_that_are_returned_share_no_memory(self):
+        gm = graph_of(lambda a, b: (torch.tanh(a), torch.tanh(b)), torch.randn(2), torch.randn(2))
+        assert Engine(gm, PAIR).run().rewrites
+        one, other = gm(torch.randn(2), torch.randn(2))
+        assert one.untyped_storage().data_ptr() != other.untyped_storage().data_ptr()
+
+
+class TestMutationAndModes:
+    def test_members_are_not_read_at_another_time(self):
+        def program(x, y):
+            a = torch.tanh(x)
+            x.add_(1)
+            return a + torch.tanh(x) + torch.tanh(y)
+
+        gm = graph_of(program, torch.randn(3), torch.randn(3))
+        Engine(gm, PAIR).run()
+        x, y = torch.randn(3), torch.randn(3)
+        assert torch.equal(gm(x.clone(), y)[0], program(x.clone(), y))
+
+    @pytest.mark.parametrize("mode", ["no_grad", "autocast", "enable_grad"])
+    def test_no_group_reaches_across_a_change_of_mode(self, mode):
+        base = tanhs(4)
+        body = (*base.body[:2], Region(mode, base.body[2:4]), base.body[4])
+        gm = Program(base.inputs, body, base.outputs).graph()
+        journal = Engine(gm, Plan((BatchTanh(min_fuse_set_size=3),))).run()
+        assert not journal.rewrites
+        journal = Engine(gm, PAIR).run()
+        assert [len(r.outputs) for r in journal.rewrites] == [2, 2]
+
+    def test_random_operators_keep_their_order(self):
+        def program(x, y):
+            a = torch.tanh(F.dropout(x))
+            b = torch.tanh(F.dropout(y))
+            return a, b
+
+        gm = graph_of(program, torch.randn(20), torch.randn(20))
+        assert Engine(gm, PAIR).run().rewrites
+        x, y = torch.randn(20), torch.randn(20)
+        torch.manual_seed(0)
+        expected = program(x, y)
+        torch.manual_seed(0)
+        for one, other in zip(gm(x, y), expected, strict=True):
+            assert torch.equal(one, other)
+
+
+class TestLayout:
+    def test_a_reader_of_strides_gets_the_old_ones(self):
+        def program(x):
+            return torch.stack(torch.unbind(x, 0), 1).view(-1) + 1
+
+        gm = graph_of(program, torch.randn(3, 4, 5))
+        assert optimus.rewrite(gm, Plan.of("unbind_stack_pass")).rewrites
+        x = torch.randn(3, 4, 5)
+        assert torch.equal(gm(x)[0], program(x))
+
+    def test_strides_of_results_stay(self):
+        def program(x):
+            return torch.stack(torch.unbind(x, 0), 1) * 2
+
+        gm = graph_of(program, torch.randn(3, 4, 5))
+        optimus.rewrite(gm, Plan.of("unbind_stack_pass"))
+        x = torch.randn(3, 4, 5)
+        assert gm(x)[0].stride() == program(x).stride()
+
+    def test_where_nobody_looks_no_copy_is_made(self):
+        gm = graph_of(lambda x: torch.stack(torch.unbind(x, 0), 1).sum(), torch.randn(3, 4, 5))
+        optimus.rewrite(gm, Plan.of("unbind_stack_pass"))
+        assert "clone" not in gm.code
+        assert "movedim" in gm.code
+
+
+class TestSizes:
+    def test_no_guard_is_added(self):
+        def program(x, y, a, b):
+            p, q = torch.split(x, [a, b], 1)
+            return torch.cat([p, q], 1) * 2, torch.stack(torch.unbind(y, 0), 1).reshape(-1) + 1
+
+        gm = graph_of(program, torch.randn(3, 9), torch.randn(3, 4, 5), 4, 5, dynamic=True)
+        environment = next(t.fake_mode.shape_env for n in gm.graph.nodes if (t := tensor(n)) is not None)
+        guards = [str(g.expr) for g in environment.guards]
+        journal = optimus.rewrite(gm)
+        assert journal.rewrites
+        assert [str(g.expr) for g in environment.guards] == guards
+
+
+class TestHorizontal:
+    def test_options_bound_the_groups(self):
+        for count, least, most, sizes in ((7, 2, 3, [3, 3]), (4, 5, 300, []), (6, 5, 300, [6]), (9, 2, 4, [4, 4])):
+            journal = Engine(tanhs(count).graph(), Plan((BatchTanh(min_fuse_set_size=least, max_fuse_set_size=most),))).run()
+            assert [len(r.outputs) for r in journal.rewrites] == sizes
+
+    def test_a_joint_operator_is_not_joined_again(self):
+        journal = Engine(tanhs(6).graph(), Plan((BatchTanh(min_fuse_set_size=2, max_fuse_set_size=2),))).run()
+        assert len(journal.rewrites) == 3
+
+    @pytest.mark.parametrize(("option", "given"), [("min_fuse_set_size", 1), ("max_fuse_set_size", 4), ("max_depth", 0)])
+    def test_options_that_would_never_end_are_refused(self, option, given):
+        with pytest.raises(ValueError, match=rf"batch_tanh: option {option}={given} is too small; accepted is \d or more"):
+            BatchTanh(**{option: given})
+
+    def test_depth_bounds_the_distance_to_a_common_consumer(self):
+        def program(*xs):
+            deep = [torch.tanh(x).exp().neg().exp().neg() for x in xs]
+            return torch.cat(deep)
+
+        inputs = [torch.randn(3) for _ in range(3)]
+        assert not Engine(graph_of(program, *inputs), Plan((BatchTanh(min_fuse_set_size=2, max_depth=3),))).run().rewrites
+        assert Engine(graph_of(program, *inputs), Plan((BatchTanh(min_fuse_set_size=2, max_depth=5),))).run().rewrites
+
+    def test_layers_of_towers_are_joined_layer_by_layer(self):
+        def program(*xs):
+            for _ in range(4):
+                xs = [torch.tanh(x) * 2 for x in xs]
+            return torch.cat(xs)
+
+        gm = graph_of(program, *[torch.randn(3) for _ in range(3)])
+        journal = Engine(gm, PAIR).run()
+        assert [len(r.outputs) for r in journal.rewrites] == [3, 3, 3, 3]
+
+    def test_members_that_a_gradient_does_not_reach_stay_out(self):
+        def program(*xs):
+            first, *rest = [torch.tanh(x) for x in xs]
+            return first.detach() + sum(rest)
+
+        gm = graph_of(program, *[torch.randn(3, requires_grad=True) for _ in range(3)])
+        assert [len(r.outputs) for r in Engine(gm, PAIR).run().rewrites] == [2]
+
+    @pytest.mark.parametrize("other", [{"dtype": torch.float64}, {"requires_grad": False}, {"shape": (3, 2)}])
+    def test_members_of_another_kind_stay_out(self, other):
+        base = tanhs(2)
+        odd = Input("odd", **{"shape": (2, 3), **other})
+        body = (*base.body[:2], Step("t9", torch.tanh, (Var("odd"),)), *base.body[2:])
+        gm = Program((*base.inputs, odd), body, ("out", "t9")).graph()
+        assert [len(r.outputs) for r in Engine(gm, PAIR).run().rewrites] == [2]
+
+
+class TestNestedGraphs:
+    def test_the_graph_of_a_checkpoint_is_rewritten_too(self):
+        from torch.utils.checkpoint import checkpoint
+
+        def body(x):
+            return torch.cat(torch.split(x, [1, 2])) * 2
+
+        gm = graph_of(lambda x: checkpoint(body, x, use_reentrant=False), torch.randn(3, 2, requires_grad=True))
+        journal = Engine(gm, Plan((SplitCat(),))).run()
+        assert len(journal.rewrites) == 1
+        x = torch.randn(3, 2)
+        assert torch.equal(gm(x)[0], body(x))
+
+
+class TestJournal:
+    def test_it_says_what_where_and_why(self):
+        def program(x):
+            a, b = torch.split(x, [1, 2])
+            return torch.cat([a, b]) * 2, torch.cat([b, a])
+
+        gm = graph_of(program, torch.randn(3, 2))
+        journal = optimus.rewrite(gm, Plan.of("split_cat_pass"))
+        (found,) = journal.rewrites
+        assert (found.number, found.pattern, found.ordinal, found.outputs) == (1, "split_cat_pass", 1, ("cat",))
+        assert "test_engine.py" in found.lines[0]
+        assert journal.counts() == {"split_cat_pass": 1}
+        assert journal.fired("split_cat_pass")
+        assert ("split_cat_pass", "consecutive") in journal.reasons()
+        assert journal.nodes_before > journal.nodes_after
+        assert journal.stopped == "every step of the plan is settled"
+        assert '"rewrites"' in journal.to_json()
+        assert str(journal).startswith("1 rewrites, ")

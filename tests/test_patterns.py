@@ -1,0 +1,133 @@
+"""What holds for every pattern; nothing here names one."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from pathlib import Path
+
+import pytest
+import torch
+
+import optimus
+from fuzz.templates import captured, instantiate
+from optimus.capture import names
+from optimus.engine import Engine
+from optimus.laws import Law
+from optimus.pattern import HorizontalPattern, VerticalPattern
+from optimus.passes import BUILT_IN
+from optimus.plan import Plan
+from verify.compare import differences, observe, reference
+from verify.proof import prove_case
+from verify.subject import PatternSubject
+from verify.verdict import Proved, explain
+
+PATTERNS = list(optimus.patterns().values())
+CASES = [(p, c) for p in PATTERNS for c in p.cases]
+DECLINES = [(p, c) for p in PATTERNS for c in p.declines]
+
+
+def _id(given):
+    return given.name
+
+
+@pytest.mark.parametrize(("pattern", "case"), CASES, ids=_id)
+def test_case_fires_and_is_proved(pattern, case):
+    proof = prove_case(PatternSubject(pattern), case)
+    assert isinstance(proof.verdict, Proved), explain(proof.verdict)
+    assert proof.fired
+    assert proof.verdict.queries > 0
+    assert proof.verdict.confirmed == proof.verdict.queries
+
+
+@pytest.mark.parametrize(("pattern", "case"), DECLINES, ids=_id)
+def test_decline_declines_for_its_reason(pattern, case):
+    before = captured(case)
+    after = copy.deepcopy(before)
+    journal = Engine(after, Plan((pattern,))).run()
+    assert not journal.rewrites
+    assert {d.reason for d in journal.declined} == {case.reason}
+    assert after.code == before.code
+
+
+@pytest.mark.parametrize(("pattern", "case"), CASES, ids=_id)
+@pytest.mark.parametrize("size", [1, 3])
+def test_case_on_real_tensors(pattern, case, size):
+    program = instantiate(case, dict.fromkeys(names(case), size))
+    before = program.graph()
+    after = copy.deepcopy(before)
+    Engine(after, Plan((pattern,))).run()
+    one, other = observe(before.forward, program.make_inputs()), observe(after.forward, program.make_inputs())
+    exact = reference(before.forward, program.make_inputs(), one)
+    assert differences(one, other, exact, bitwise=pattern.exactness is optimus.Exactness.BITWISE) == []
+    assert one.raised is None
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=_id)
+def test_every_requirement_has_a_decline_of_its_own(pattern):
+    assert {c.reason for c in pattern.declines} == set(pattern.requirements)
+    assert pattern.cases
+    assert not {law.reason for law in Law} & set(pattern.requirements)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=_id)
+def test_a_second_run_changes_nothing(pattern):
+    for case in pattern.cases:
+        gm = copy.deepcopy(captured(case))
+        Engine(gm, Plan((pattern,))).run()
+        code = gm.code
+        assert not Engine(gm, Plan((pattern,))).run().rewrites
+        assert gm.code == code
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=_id)
+def test_pattern_is_documented_and_says_its_options(pattern):
+    text = inspect.getdoc(type(pattern)) or ""
+    assert "->" in text.split("\n\n")[0]
+    assert "Sound because" in text
+    assert Plan.from_json(Plan((pattern,)).to_json()) == Plan((pattern,))
+    with pytest.raises(ValueError, match=r"unknown option 'nonsense'; accepted are "):
+        Plan.of((pattern.name, {"nonsense": 1}))
+    for option, given in pattern.options().items():
+        with pytest.raises(TypeError, match=rf"{pattern.name}: option {option}='x' is a str; accepted is a {type(given).__name__}"):
+            Plan.of((pattern.name, {option: "x"}))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=_id)
+def test_metadata_is_right_after_a_rewrite(pattern):
+    """Every node carries the metadata that running it on the fakes of its arguments gives."""
+    from optimus.rewriter import run_fake
+    from optimus.state import GraphState
+
+    for case in pattern.cases:
+        gm = instantiate(case, dict.fromkeys(names(case), 3)).graph()
+        assert Engine(gm, Plan((pattern,))).run().rewrites
+        state = GraphState.of(gm.graph)
+        for node in gm.graph.nodes:
+            if node.op not in ("call_function", "call_method"):
+                continue
+            with state.mode(node).active(), state.fake_mode:
+                again = run_fake(node)
+            for one, other in zip(torch.utils._pytree.tree_leaves(node.meta["example_value"]), torch.utils._pytree.tree_leaves(again), strict=True):
+                assert (one.shape, one.dtype, one.stride(), one.requires_grad) == (other.shape, other.dtype, other.stride(), other.requires_grad), (
+                    node
+                )
+
+
+def test_every_file_is_in_the_plan():
+    files = {f.stem for f in (Path(optimus.__file__).parent / "passes").glob("*.py")}
+    listed = {type(p).__module__.rsplit(".", 1)[1] for p in BUILT_IN}
+    assert {f for f in files if not f.startswith("_")} == listed
+
+
+def test_horizontal_patterns_stand_before_vertical_ones():
+    kinds = [isinstance(p, HorizontalPattern) for p in BUILT_IN]
+    assert kinds == sorted(kinds, reverse=True)
+    assert all(isinstance(p, HorizontalPattern | VerticalPattern) for p in BUILT_IN)
+
+
+def test_pattern_files_know_no_solver_and_no_fuzzer():
+    for file in (Path(optimus.__file__).parent / "passes").glob("*.py"):
+        text = file.read_text()
+        assert not any(word in text for word in ("z3", "hypothesis", "verify", "fuzz")), file.name
+        assert len(text.splitlines()) < 230, file.name
