@@ -318,9 +318,7 @@ def enclose(draw: st.DrawFn, program: Program) -> Program | None:
     if not flat:
         return None
     first = _pick(draw, flat)
-    last = first
-    while last + 1 < len(program.body) and isinstance(program.body[last + 1], Step) and draw(st.booleans()):
-        last += 1
+    last = draw(st.integers(first, next((k - 1 for k in range(first, len(program.body)) if k not in flat), len(program.body) - 1)))
     inside = tuple(s for s in program.body[first : last + 1] if isinstance(s, Step))
     region = Region(_pick(draw, ("no_grad", "autocast")), inside)
     body: Body = (*program.body[:first], region, *program.body[last + 1 :])

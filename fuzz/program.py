@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -316,6 +317,12 @@ class _Builder:
 
 def run_steps(program: Program, inputs: list[torch.Tensor]) -> dict[str, Any]:
     """Every value of the program on real inputs. Raises what it raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _run_steps(program, inputs)
+
+
+def _run_steps(program: Program, inputs: list[torch.Tensor]) -> dict[str, Any]:
     values: dict[str, Any] = {i.name: t for i, t in zip(program.inputs, inputs, strict=True)}
 
     def run(step: Step) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from torch.fx import GraphModule, Node
@@ -127,7 +127,7 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     while node.op != "output":
         following = node.next
         if node.op in ("call_function", "call_method") and _is_anchor(pattern, node):
-            found = pattern.find(node, state)
+            found = _asked(lambda n=node: pattern.find(n, state))  # type: ignore[misc]
             if isinstance(found, Decline):
                 refusals[node] = found
             elif found is not None:
@@ -142,6 +142,14 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
 def _resume(match: Match) -> Node:
     """A node that survives the rewrite, behind which the sweep goes on."""
     return min((*match.nodes, match.before), key=lambda n: n._sort_key).prev
+
+
+def _asked(question: Callable[[], Any]) -> Any:
+    """The answer of a pattern; a refusal where it raises, for its errors never reach the user's model."""
+    try:
+        return question()
+    except Exception as error:  # noqa: BLE001 - whatever a pattern raises
+        return Decline("error", f"{type(error).__name__}: {error}")
 
 
 def _is_anchor(pattern: Pattern, node: Node) -> bool:
@@ -204,7 +212,7 @@ def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: R
     for node in segment:
         if node.op not in ("call_function", "call_method") or node.meta.get(FUSED) == pattern.name or not _is_anchor(pattern, node):
             continue
-        key: Any = pattern.key(node, rewriter.state)
+        key = _asked(lambda n=node: pattern.key(n, rewriter.state))  # type: ignore[misc]
         common = common_key(node, rewriter.state)
         if isinstance(key, Decline):
             refusals[node] = key

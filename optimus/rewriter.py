@@ -269,7 +269,7 @@ class Rewriter:
         elif fresh_before and (not fresh_after or other in shared):
             noticed = not (self._unnoticed(one, old) and state.written_after((other,), tx.match.nodes[0]) is None)
             if noticed and Law.ALIASING in self.laws:
-                return _copy_like(tx, new, before)
+                return _copy_like(tx, old, new, before)
         elif not fresh_before:
             moved = not same_size(before.storage_offset(), after.storage_offset())
             self._demand(Law.ALIASING, not moved or self._unnoticed(one, old), f"{old.name} would view another part of its storage")
@@ -298,7 +298,7 @@ class Rewriter:
             undo.append(lambda: _restore_values(metas))
             return
         _restore_values(metas)
-        copy = _copy_like(tx, new, before)
+        copy = _copy_like(tx, old, new, before)
         self._move_users(tx, new, copy, undo)
         tx.replaced[index] = (old, copy)
 
@@ -396,9 +396,10 @@ def _leaves_graph(node: Node) -> bool:
     return any(user.op == "output" for user in node.users)
 
 
-def _copy_like(tx: Transaction, new: Node, like: torch.Tensor) -> Node:
-    """A copy of ``new`` with the strides of ``like``; refuses where only the original operator makes such strides."""
-    copy = tx.call(torch.clone, new, memory_format=torch.contiguous_format)
+def _copy_like(tx: Transaction, old: Node, new: Node, like: torch.Tensor) -> Node:
+    """A copy of ``new`` at the place of ``old`` with the strides of ``like``; refuses strides that only ``old`` itself makes."""
+    with tx.inserting_before(old):
+        copy = tx.call(torch.clone, new, memory_format=torch.contiguous_format)
     fake = tensor(copy)
     assert fake is not None
     if not same_layout(like, fake):

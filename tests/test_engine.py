@@ -80,6 +80,22 @@ class TestTransactions:
         assert journal.declined[0].reason == "error"
         assert "KeyError: 'half way'" in journal.declined[0].detail
 
+    def test_a_pattern_that_raises_while_it_looks_is_declined(self):
+        class Clumsy(Renamed):
+            def find(self, node, state):
+                raise ZeroDivisionError("looking")
+
+        class ClumsyKey(BatchTanh):
+            def key(self, node, state):
+                raise ZeroDivisionError("looking")
+
+        for pattern in (Clumsy(), ClumsyKey(min_fuse_set_size=2)):
+            gm = tanhs(2).graph()
+            before = gm.code
+            journal = Engine(gm, Plan((pattern,))).run()
+            assert gm.code == before
+            assert {(d.reason, d.detail) for d in journal.declined} == {("error", "ZeroDivisionError: looking")}
+
     @pytest.mark.parametrize(
         ("build", "law"),
         [
@@ -231,6 +247,17 @@ class TestLayout:
         gm = graph_of(program, torch.randn(3, 4, 5))
         optimus.rewrite(gm, Plan.of("unbind_stack_pass"))
         x = torch.randn(3, 4, 5)
+        assert gm(x)[0].stride() == program(x).stride()
+
+    def test_a_copy_stands_where_the_old_result_stood(self):
+        def program(x):
+            pieces = torch.split(x, [2, 2], 1)
+            return torch.stack(pieces, 0)
+
+        gm = graph_of(program, torch.randn(3, 4))
+        assert optimus.rewrite(gm, Plan.of("split_cat_pass")).rewrites
+        x = torch.randn(3, 4)
+        assert torch.equal(gm(x)[0], program(x))
         assert gm(x)[0].stride() == program(x).stride()
 
     def test_where_nobody_looks_no_copy_is_made(self):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hostile import MODULES, PROGRAMS, Hostile
-from hostile.judge import FULL, compiled, differing, eager
+from tests.hostile import MODULES, PROGRAMS, Hostile
+from tests.hostile.judge import FULL, compiled, differing, eager
 
 WAYS = [pytest.param(p, way, id=f"{p.name}[{way}]") for p in PROGRAMS.values() for way in p.ways if not p.refused]
 REFUSED = [pytest.param(p, way, id=f"{p.name}[{way}]") for p in PROGRAMS.values() for way in p.ways if p.refused]

@@ -19,7 +19,7 @@ class UsageError(Exception):
 
 def parser() -> argparse.ArgumentParser:
     """The arguments."""
-    top = argparse.ArgumentParser("optimus-verify", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top = argparse.ArgumentParser("optimus-verify", allow_abbrev=False, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     chosen = top.add_argument_group("what to judge")
     chosen.add_argument("--pattern", action="append", default=[], metavar="NAME", help="judge this pattern; may be given several times")
     chosen.add_argument("--all", action="store_true", help="judge every pattern")

@@ -165,14 +165,61 @@ def _nudged(wide: torch.Tensor, narrow: torch.Tensor, generator: torch.Generator
     return wide * (1 + step * (2 * torch.rand(wide.shape, generator=generator).to(wide.device) - 1))
 
 
+def compare(
+    before: Callable[..., Any],
+    after: Callable[..., Any],
+    make_inputs: Callable[[], Sequence[Any]],
+    *,
+    bitwise: bool,
+    private: frozenset[int] = frozenset(),
+    seed: int = 0,
+) -> list[str]:
+    """Run two programs on the same inputs and list what differs; see :func:`differences`.
+
+    Where they differ in bits, ``before`` is run again on copies that lie elsewhere in memory: what does not even agree
+    with itself (matrix products may depend on how their operands are aligned) is judged against float64 instead.
+    """
+    one, other = observe(before, make_inputs(), seed=seed), observe(after, make_inputs(), seed=seed)
+    if not differences(one, other, bitwise=True, private=private):
+        return []
+    exact = None if one.raised is not None else reference(before, make_inputs(), one, seed)
+    return differences(one, other, exact, bitwise=bitwise and reproducible(before, make_inputs, one, seed), private=private)
+
+
+def reproducible(program: Callable[..., Any], make_inputs: Callable[[], Sequence[Any]], run: Run, seed: int = 0) -> bool:
+    """Whether ``program`` gives the bits of ``run`` again when its inputs lie elsewhere in memory."""
+    for k in range(4):
+        inputs = [_moved(i, k) for i in make_inputs()]
+        if differences(run, observe(program, inputs, seed=seed), bitwise=True):
+            return False
+    return True
+
+
+def _moved(given: Any, k: int) -> Any:
+    """A copy of a dense leaf that starts ``4 * k`` elements into its memory; anything else as it is."""
+    if not isinstance(given, torch.Tensor) or not given.is_contiguous() or not given.is_leaf:
+        return given
+    place = torch.empty(given.numel() + 4 * k, dtype=given.dtype, device=given.device)[4 * k :].view(given.shape)
+    with torch.no_grad():
+        place.copy_(given)
+    return place.requires_grad_(given.requires_grad)
+
+
 def differences(
-    before: Run, after: Run, reference_run: Reference | None = None, *, bitwise: bool, private: frozenset[int] = frozenset()
+    before: Run,
+    after: Run,
+    reference_run: Reference | None = None,
+    *,
+    bitwise: bool,
+    private: frozenset[int] = frozenset(),
+    signed_zeros: bool = False,
 ) -> list[str]:
     """What ``after`` does that ``before`` did not, one line each.
 
     ``bitwise``: outputs must have the same bits, any NaN for any NaN. Otherwise, and for gradients, each element may be as
-    far from the reference as ``FACTOR`` times eager's error plus the noise of the inputs, plus ``ULPS`` roundings.
-    ``private``: outputs of which strides and shared memory are not compared.
+    far from the reference as ``FACTOR`` times eager's error plus the noise of the inputs, plus ``ULPS`` roundings; with
+    ``signed_zeros``, a zero of an output must keep its sign. ``private``: outputs, counted over tensors, of which strides
+    and shared memory are not compared.
     """
     if before.raised is not None or after.raised is not None:
         if before.raised is not None and after.raised is not None:
@@ -184,7 +231,8 @@ def differences(
     for k, (one, other) in enumerate(zip(before.outputs, after.outputs, strict=True)):
         exact = None if reference_run is None else reference_run.outputs[k]
         noise = None if reference_run is None else reference_run.output_noise[k]
-        found += [f"output {k}: {d}" for d in _value(one, other, exact, noise, bitwise)]
+        lines = _value(one, other, exact, noise, bitwise) or (_zeros(one, other) if signed_zeros else [])
+        found += [f"output {k}: {d}" for d in lines]
     found += _observed(before, after, private)
     for k, (one, other) in enumerate(zip(before.inputs_after, after.inputs_after, strict=True)):
         found += [f"input {k} after the call: {d}" for d in _value(one, other, None, None, bitwise)]
@@ -195,14 +243,19 @@ def differences(
 
 def _observed(before: Run, after: Run, private: frozenset[int]) -> list[str]:
     found = []
-    shapes = [tuple(o.shape) for o in before.outputs if isinstance(o, torch.Tensor)]
-    for k, (one, other) in enumerate(zip(before.strides, after.strides, strict=True)):
-        if k not in private and not same_strides(shapes[k], one, other):
-            found.append(f"output {k}: strides {one} became {other}")
-    for what, ones, others in (("requires_grad", before.requires_grad, after.requires_grad), ("memory shared with", before.shared, after.shared)):
-        for k, (a, b) in enumerate(zip(ones, others, strict=True)):
-            if a != b and (k not in private or what == "requires_grad"):
-                found.append(f"output {k}: {what} {a or 'nothing'} became {b or 'nothing'}")
+    places = [k for k, o in enumerate(before.outputs) if isinstance(o, torch.Tensor)]
+    if places != [k for k, o in enumerate(after.outputs) if isinstance(o, torch.Tensor)]:
+        return []  # a tensor for something else has been reported as another value
+    for k, (place, one, other) in enumerate(zip(places, before.strides, after.strides, strict=True)):
+        shape = before.outputs[place].shape
+        if k not in private and len(one) == len(other) and not same_strides(shape, one, other):
+            found.append(f"output {place}: strides {one} became {other}")
+    for place, a, b in zip(places, before.requires_grad, after.requires_grad, strict=True):
+        if a != b:
+            found.append(f"output {place}: requires_grad {a} became {b}")
+    for k, (place, c, d) in enumerate(zip(places, before.shared, after.shared, strict=True)):
+        if c != d and k not in private:
+            found.append(f"output {place}: memory shared with {c or 'nothing'} became {d or 'nothing'}")
     return found
 
 
@@ -238,6 +291,14 @@ def _value(one: Any, other: Any, exact: Any, noise: Any, bitwise: bool) -> list[
     if exact is None or noise is None:
         return [_first(wrong, one, other) + "; there is no float64 reference to judge it by"]
     return _judged(wrong, one, other, exact, noise)
+
+
+def _zeros(one: Any, other: Any) -> list[str]:
+    """Where a zero has changed its sign."""
+    if not isinstance(one, torch.Tensor) or not one.is_floating_point():
+        return []
+    wrong = (one == 0) & (other == 0) & (torch.signbit(one) != torch.signbit(other))
+    return [_first(wrong, one, other)] if bool(wrong.any()) else []
 
 
 def differing_bits(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

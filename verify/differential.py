@@ -17,7 +17,7 @@ from fuzz.program import Program
 from fuzz.templates import instantiate
 from optimus.capture import names
 from optimus.pattern import Exactness
-from verify.compare import Run, differences, observe, reference
+from verify.compare import compare as compare_runs
 from verify.subject import Subject
 
 
@@ -106,15 +106,12 @@ def three_way(
     program: Callable[..., Any], make_inputs: Callable[[], Sequence[Any]], ours: Backend, compiler: str, *, bitwise: bool, dynamic: bool = False
 ) -> ThreeWay:
     """Run ``program`` in eager, through ``compiler``, and through ``ours``; compare the latter two with eager."""
+    found = []
     with quiet():
-        eager = observe(program, make_inputs())
-        exact = None if eager.raised else reference(program, make_inputs(), eager)
-        found = []
         for chosen in (ours, compiler):
             torch._dynamo.reset()
             compiled = torch.compile(copy.copy(program), backend=chosen, dynamic=dynamic or None)
-            got: Run = observe(compiled, make_inputs())
-            found.append(tuple(differences(eager, got, exact, bitwise=bitwise)))
+            found.append(tuple(compare_runs(program, compiled, make_inputs, bitwise=bitwise)))
         torch._dynamo.reset()
     return ThreeWay(found[0], found[1], ours.fired)
 

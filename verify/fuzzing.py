@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 from fuzz.program import Program
 from fuzz.strategies import programs
 from optimus.pattern import Exactness
-from verify.compare import differences, observe, reference
+from verify.compare import compare
 from verify.subject import Subject
 
 BATCH = 60
@@ -67,11 +67,7 @@ def compare_runs(
     """What two callables do differently on the same inputs, by the exactness claimed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        one, other = observe(before, make_inputs()), observe(after, make_inputs())
-        bitwise = exactness is Exactness.BITWISE
-        if not differences(one, other, bitwise=True):
-            return []
-        return differences(one, other, reference(before, make_inputs(), one), bitwise=bitwise)
+        return compare(before, after, make_inputs, bitwise=exactness is Exactness.BITWISE)
 
 
 class _Found(Exception):

@@ -18,7 +18,7 @@ from optimus.journal import Journal
 from optimus.pattern import Exactness
 from optimus.plan import Plan
 from optimus.regions import Region
-from verify.compare import differences, observe, reference
+from verify.compare import compare
 from verify.differential import quiet
 from verify.validation import validate
 from verify.verdict import Proved, Refuted, Verdict, explain, word
@@ -171,7 +171,4 @@ def _compare(before: GraphModule, found: Captured, bitwise: bool, seed: int) -> 
         return [i.detach().clone().requires_grad_(i.requires_grad) if isinstance(i, torch.Tensor) else i for i in found.inputs]
 
     with quiet():
-        one, other = observe(before.forward, inputs(), seed=seed), observe(found.gm.forward, inputs(), seed=seed)
-        if not differences(one, other, bitwise=True):
-            return []
-        return differences(one, other, reference(before.forward, inputs(), one, seed), bitwise=bitwise)
+        return compare(before.forward, found.gm.forward, inputs, bitwise=bitwise, seed=seed)

@@ -1,0 +1,169 @@
+"""The command line: what it prints, what it refuses, how it exits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+import optimus
+from fuzz.program import Input, Program, Step, Var
+from verify import commands
+from verify.cli import main, seconds
+from verify.fuzzing import Finding, FuzzReport
+from verify.judgement import Judgement
+from verify.proof import Report
+
+MODELS = '''
+import torch
+
+def fine():
+    return (lambda x: torch.cat(torch.split(x, [1, 2])) * 2), torch.randn(3, 2, requires_grad=True)
+
+def raises():
+    raise KeyError("weights")
+
+def no_pair():
+    return torch.nn.Linear(2, 2)
+
+def breaks():
+    def model(x):
+        y = x * 2
+        torch._dynamo.graph_break()
+        return y + 1
+    return model, (torch.randn(3),)
+
+def no_graph():
+    return (lambda x: 3), (torch.randn(3),)
+
+def bad_input():
+    return torch.nn.Linear(2, 2), (torch.randn(3, 5),)
+'''
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder of its own, with a module of factories."""
+    (tmp_path / "zoo.py").write_text(MODELS)
+    (tmp_path / "broken_module.py").write_text("import nothing_of_that_name\n")
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("zoo", None)
+    yield tmp_path
+    sys.path[:] = [p for p in sys.path if p != str(tmp_path)]
+
+
+def refused(capsys, *arguments):
+    """What is printed to standard error when the command line refuses ``arguments``; nothing may be left behind."""
+    assert main(list(arguments)) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("optimus-verify: ")
+    return lines[0]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ([], "nothing to judge; give --pattern NAME or --all"),
+            (["--pattern", "split_cat"], "unknown pattern 'split_cat'; nearest are split_cat_pass"),
+            (["--pattern", "x", "--all"], "--pattern and --all exclude each other"),
+            (["--all", "--budget", "0"], "--budget 0: accepted is a positive time such as 30s, 5m or 1h"),
+            (["--all", "--budget=-3s"], "--budget -3s: accepted is"),
+            (["--all", "--budget", "soon"], "--budget soon: accepted is"),
+            (["--all", "--budget", "nan"], "--budget nan: accepted is"),
+            (["--all", "--device", "tpu:x"], "--device tpu:x: accepted are cpu and cuda"),
+            (["--all", "--json", "no/such/folder/out.json"], "--json no/such/folder/out.json: cannot be written"),
+            (["--all", "--json", "."], "--json .: "),
+            (["explain", "batch_tan"], "unknown pattern 'batch_tan'; nearest are batch_tanh"),
+            (["model", "zoo"], "model zoo: accepted is MODULE:FACTORY"),
+            (["model", "no_such_module:f"], "the module no_such_module cannot be imported (ModuleNotFoundError"),
+            (["model", "broken_module:f"], "the module broken_module cannot be imported (ModuleNotFoundError: No module named 'nothing_of_that_name')"),
+            (["model", "zoo:nothing"], "zoo has no function nothing; it has fine, raises, no_pair"),
+            (["model", "zoo:raises"], "the factory raised KeyError: 'weights'"),
+            (["model", "zoo:no_pair"], "the factory returned a Linear; accepted is a pair (model, inputs)"),
+            (["model", "zoo:breaks"], "the model breaks into 2 graphs"),
+            (["model", "zoo:no_graph"], "the model has no graph"),
+            (["model", "zoo:bad_input"], "the model raised while it was captured"),
+            (["model", "zoo:fine", "--pattern", "nope"], "unknown pattern 'nope'"),
+        ],
+    )
+    def test_one_line_and_exit_code_2(self, here, capsys, arguments, message):
+        before = sorted(p.name for p in here.iterdir())
+        assert message in refused(capsys, *arguments)
+        assert sorted(p.name for p in here.iterdir() if p.name != "__pycache__") == before
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens where there is no GPU")
+    def test_no_gpu(self, here, capsys):
+        assert "sees no CUDA GPU here; accepted is cpu" in refused(capsys, "--all", "--device", "cuda")
+
+    def test_unknown_options_are_argparse_s(self, capsys):
+        with pytest.raises(SystemExit) as stopped:
+            main(["--patern=x"])
+        assert stopped.value.code == 2
+        assert "unrecognized arguments" in capsys.readouterr().err
+
+
+class TestJudge:
+    def test_result_table_verdict_and_json(self, here, capsys):
+        assert main(["--pattern", "unbind_stack_pass", "--budget", "3s", "--json", "out.json"]) == 0
+        text = capsys.readouterr().out
+        assert "unbind_stack_pass: PROVED - 9 cases for all sizes" in " ".join(text.split())
+        assert "proof: 0 of" in text.splitlines()[0]
+        found = json.loads((here / "out.json").read_text())
+        (pattern,) = found["patterns"]
+        assert pattern["verdict"] == "proved"
+        assert pattern["fuzz"]["fired"] > 0
+        assert {c["compiler"] for c in pattern["differential"]} == {"aot_eager", "inductor"}
+        assert all(not c["ours"] for c in pattern["differential"])
+        assert {"torch", "z3", "cvc5", "optimus"} <= set(found["versions"])
+
+    def test_json_on_standard_output_is_nothing_but_json(self, here, capsys):
+        assert main(["--pattern", "merge_splits_pass", "--budget", "2s", "--json", "-"]) == 0
+        assert json.loads(capsys.readouterr().out)["patterns"][0]["name"] == "merge_splits_pass"
+
+    def test_a_find_is_kept_and_replays(self, here):
+        program = Program((Input("x", (2, 3)),), (Step("a", torch.neg, (Var("x"),)),), ("a",))
+        judgement = Judgement("split_cat_pass", "BITWISE", Report("split_cat_pass", ()), FuzzReport(1, 1, 0, 0.0, Finding(program, ("it differs",), "", "")))
+        assert judgement.verdict == "refuted"
+        folder = commands.save_finding(judgement)
+        assert commands.save_finding(judgement) == folder
+        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 0 rewrites"), done.stderr
+
+
+class TestOthers:
+    def test_list_names_every_pattern(self, capsys):
+        assert main(["list"]) == 0
+        text = capsys.readouterr().out
+        assert all(name in text for name in optimus.patterns())
+
+    @pytest.mark.parametrize("name", list(optimus.patterns()))
+    def test_explain_shows_requirements_and_cases(self, capsys, name):
+        assert main(["explain", name]) == 0
+        text = capsys.readouterr().out
+        pattern = optimus.patterns()[name]
+        assert all(f"  {reason}: " in text for reason in pattern.requirements)
+        assert all(f"case {c.name}" in text for c in pattern.cases)
+        assert text.count("  after\n") == len(pattern.cases)
+
+    def test_model(self, here, capsys):
+        assert main(["model", "zoo:fine", "--json", "out.json"]) == 0
+        found = json.loads((here / "out.json").read_text())
+        assert "outputs and gradients agree with eager" in found["line"]
+        assert {v["verdict"] for v in found["verdicts"]} == {"proved"}
+        assert "split_cat_pass" in capsys.readouterr().out
+
+    def test_help_answers_at_once(self):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-m", "verify.cli", "--help"], capture_output=True, text=True, check=True)
+        assert "--pattern" in done.stdout
+        print(f"help took {time.perf_counter() - start:.2f} s")
+
+    @pytest.mark.parametrize(("text", "expected"), [("30", 30), ("30s", 30), ("5m", 300), ("1h", 3600), ("0.5m", 30)])
+    def test_times(self, text, expected):
+        assert seconds(text) == expected

@@ -1,0 +1,118 @@
+"""The strategies: programs run, print as Python that runs alike, reach hard corners, and shrink."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import HealthCheck, find, given, settings
+
+import fuzz
+import optimus
+from fuzz.disturb import runs
+from fuzz.program import Program, Region, run_steps, writes
+from fuzz.strategies import inputs, planted, programs
+from verify.compare import observe
+from verify.fuzzing import hunt
+from verify.subject import PatternSubject
+
+CASES = tuple(c for p in optimus.patterns().values() for c in (*p.cases, *p.declines))
+QUIET = settings(max_examples=60, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+SEARCH = settings(max_examples=3000, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def same(one, other):
+    """Whether two lists of tensors hold the same values; products may round otherwise where their operands lie otherwise."""
+    return len(one) == len(other) and all(
+        a.dtype == b.dtype and torch.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True) for a, b in zip(one, other, strict=True)
+    )
+
+
+@QUIET
+@given(programs(CASES))
+def test_programs_run_and_print_as_what_they_are(program: Program):
+    one = observe(lambda *x: tuple(run_steps(program, list(x))[n] for n in program.outputs), program.make_inputs())
+    other = observe(program.function(), program.make_inputs())
+    assert one.raised is None
+    assert same(one.outputs, other.outputs)
+
+
+@QUIET
+@given(programs(CASES))
+def test_the_graph_is_the_program(program: Program):
+    try:
+        gm = program.graph()
+    except Exception:
+        return
+    one, other = observe(program.function(), program.make_inputs()), observe(gm.forward, program.make_inputs())
+    assert same(one.outputs, other.outputs)
+    assert one.requires_grad == other.requires_grad
+    assert one.shared == other.shared
+
+
+@QUIET
+@given(programs())
+def test_blind_programs_run(program: Program):
+    assert runs(program)
+
+
+@QUIET
+@given(inputs())
+def test_inputs_are_the_same_each_time_and_print(spec):
+    namespace = {"Input": type(spec), "torch": torch}
+    for again in (spec.make(), eval(spec.source(), namespace)):
+        assert same([spec.make().detach()], [again.detach()])
+        assert again.requires_grad == (spec.requires_grad and spec.dtype.is_floating_point)
+
+
+@QUIET
+@given(fuzz.tensors(fuzz.shapes(1, 2)))
+def test_tensors_are_tensors(tensor):
+    assert isinstance(tensor, torch.Tensor)
+    assert 1 <= tensor.dim() <= 2
+
+
+REACHED = {
+    "a mutation": lambda p: any(writes(s) for s in p.steps()),
+    "a region without gradients": lambda p: any(isinstance(i, Region) and i.mode == "no_grad" for i in p.body),
+    "a region of autocast": lambda p: any(isinstance(i, Region) and i.mode == "autocast" for i in p.body),
+    "an empty dimension": lambda p: any(0 in i.shape for i in p.inputs),
+    "a dimension of extent 1": lambda p: any(1 in i.shape for i in p.inputs),
+    "another dtype": lambda p: any(i.dtype is torch.bfloat16 for i in p.inputs),
+    "an integer input": lambda p: any(i.dtype is torch.int64 for i in p.inputs),
+    "a strided input": lambda p: any(i.layout != "contiguous" for i in p.inputs),
+    "special values": lambda p: any(i.special for i in p.inputs),
+    "mixed requires_grad": lambda p: len({i.requires_grad for i in p.inputs}) == 2,
+    "a random operator": lambda p: any(s.target is torch.nn.functional.dropout for s in p.steps()),
+    "an input used twice": lambda p: sum(s.used().count("x0") for s in p.steps()) > 1,
+    "a value returned twice": lambda p: len(set(p.outputs)) < len(p.outputs),
+    "dead code": lambda p: p.keep_needed().size() < p.size(),
+    "a view that is returned": lambda p: any(s.target in ("view", "detach", "t") and s.name in p.outputs for s in p.steps()),
+}
+
+
+@pytest.mark.parametrize("what", REACHED)
+def test_corner_is_reached(what):
+    assert find(programs(CASES), REACHED[what], settings=SEARCH) is not None
+
+
+@pytest.mark.parametrize("pattern", optimus.patterns().values(), ids=lambda p: p.name)
+def test_planted_cases_fire(pattern):
+    def fires(program: Program) -> bool:
+        return bool(optimus.rewrite(program.graph(), optimus.Plan((pattern,))).rewrites)
+
+    smallest = find(planted(pattern.cases), fires, settings=SEARCH)
+    assert all(extent <= 8 for i in smallest.inputs for extent in i.shape)
+
+
+@pytest.mark.parametrize("pattern", optimus.patterns().values(), ids=lambda p: p.name)
+def test_a_short_hunt_finds_nothing(pattern):
+    report = hunt(PatternSubject(pattern), seconds=60, max_examples=200, seed_number=7)
+    assert report.finding is None, str(report.finding)
+    assert report.fired > 20
+    assert report.uncaptured < report.tried / 5
+
+
+def test_the_same_seed_draws_the_same_programs():
+    subject = PatternSubject(optimus.patterns()["merge_splits_pass"])
+    one, other = (hunt(subject, seconds=60, max_examples=120, seed_number=3) for _ in range(2))
+    assert (one.tried, one.fired) == (other.tried, other.fired)
