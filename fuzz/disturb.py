@@ -195,7 +195,7 @@ SECTIONED = (torch.split, "split", torch.split_with_sizes, "split_with_sizes", t
 
 
 def recut(draw: st.DrawFn, program: Program) -> Program | None:
-    """Other sections: a part moved to a neighbour, an empty one put in, one cut in two, or another section size."""
+    """Other sections: a part moved to another, an empty one put in, one cut in two, or another section size."""
     found = [s for s in program.steps() if s.target in SECTIONED and len(s.args) > 1]
     if not found:
         return None
@@ -254,6 +254,20 @@ def return_less(draw: st.DrawFn, program: Program) -> Program | None:
     return replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :])
 
 
+def again(draw: st.DrawFn, program: Program) -> Program | None:
+    """A step carried out once more, somewhere behind it; the second result is returned, or later readers read it."""
+    steps = program.steps()
+    if not steps:
+        return None
+    k = draw(st.integers(0, len(steps) - 1))
+    new = _fresh(program)
+    place, step = _pick(draw, steps[k:]).name, replace(steps[k], name=new)
+    if draw(st.booleans()):
+        return _insert(program, place, [step], {steps[k].name: new})
+    grown = _insert(program, place, [step])
+    return replace(grown, outputs=(*grown.outputs, new))
+
+
 # ------------------------------------------------------------------------------------------------- mutation, randomness
 
 MUTATIONS: tuple[Callable[[str, Var], Step], ...] = (
@@ -272,7 +286,8 @@ def mutate(draw: st.DrawFn, program: Program) -> Program | None:
     """An in-place operator on some value, somewhere behind it; without gradients, which forbid most of them, or with."""
     steps = program.steps()
     name = _pick(draw, tensor_names(_values(program)))
-    places = [name, *(s.name for s in steps)]
+    known = [s.name for s in steps]
+    places = known[known.index(name) :] if name in known else [name, *known]
     step = _pick(draw, MUTATIONS)(_fresh(program), Var(name))
     written = _insert(program, _pick(draw, places), [step])
     return written if draw(st.booleans()) else replace(written, inputs=tuple(replace(i, requires_grad=False) for i in written.inputs))
@@ -386,6 +401,7 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     add_user,
     return_more,
     return_less,
+    again,
     mutate,
     free_input,
     between,

@@ -113,6 +113,14 @@ def bind(node: Node) -> Call | None:
     return call
 
 
+def bound(node: Node) -> Call:
+    """The canonical call of a node that is known to have one."""
+    call = bind(node)
+    if call is None:
+        raise ValueError(f"{node.name} has no canonical call; accepted are nodes of known operators")
+    return call
+
+
 # FX replaces a node's arguments as a whole, so a call is known as long as they are the same objects.
 _bound: WeakKeyDictionary[Node, tuple[Any, Any, Call | None]] = WeakKeyDictionary()
 

@@ -94,10 +94,22 @@ class Transaction:
         """An argument that stands for ``size``: a number, or a node of the graph that computes it."""
         if is_static(size):
             return int(size)
-        node = self.state.sizes.get(size_key(size))
-        if node is None or not node < self._before:
-            raise refuse(Law.SIZES, f"no node in reach computes {size}")
-        return node
+        return self._computed(size_key(size))
+
+    def _computed(self, expression: Any) -> Node | int:
+        """A node that computes an expression of sizes: one that is there, or new sums and products of such."""
+        if expression.is_Integer:
+            return int(expression)
+        node = self.state.sizes.get(expression)
+        if node is not None and node < self._before:
+            return node
+        if not (expression.is_Add or expression.is_Mul):
+            raise refuse(Law.SIZES, f"no node in reach computes {expression}")
+        first, *rest = map(self._computed, expression.args)
+        combine = operator.add if expression.is_Add else operator.mul
+        for other in rest:
+            first = self.call(combine, first, other)
+        return first
 
     def total(self, sizes: Sequence[Node | int]) -> Node | int:
         """An argument that stands for the sum of ``sizes``."""
@@ -273,6 +285,9 @@ class Rewriter:
         elif not fresh_before:
             moved = not same_size(before.storage_offset(), after.storage_offset())
             self._demand(Law.ALIASING, not moved or self._unnoticed(one, old), f"{old.name} would view another part of its storage")
+        if _leaves_graph(old) and new not in tx.inside and Law.ALIASING in self.laws:
+            with tx.inserting_before(old):  # what is returned stays an object of its own
+                return tx.method("view_as", new, new)
         return new
 
     def _unnoticed(self, s: Storage, node: Node) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import sympy
 import torch
@@ -96,7 +97,48 @@ def same_size(left: Any, right: Any) -> bool:
         return True
     if isinstance(left, int) and isinstance(right, int):
         return left == right
-    return known(left == right)
+    return known(left == right) or _equal_by_guards(left, right)
+
+
+def _equal_by_guards(left: Any, right: Any) -> bool:
+    """Whether the equations among the guards of the graph make two sizes the same expression."""
+    symbolic = left if isinstance(left, SymInt) else right
+    if not isinstance(symbolic, SymInt):
+        return False
+    difference = sympy.sympify(size_key(left)) - sympy.sympify(size_key(right))
+    for symbol, solved in _equations(symbolic.node.shape_env):
+        difference = difference.subs(symbol, solved)
+    return bool(sympy.expand(difference) == 0)
+
+
+_solved: WeakKeyDictionary[Any, tuple[int, list[tuple[Any, Any]]]] = WeakKeyDictionary()
+
+
+def _equations(environment: Any) -> list[tuple[Any, Any]]:
+    """The equations among the guards, each solved for one symbol in terms of those not solved for before it."""
+    known = _solved.get(environment)
+    if known is not None and known[0] == len(environment.guards):
+        return known[1]
+    solved: list[tuple[Any, Any]] = []
+    for guard in environment.guards:
+        if not isinstance(guard.expr, sympy.Eq):
+            continue
+        difference = guard.expr.lhs - guard.expr.rhs
+        for symbol, expression in solved:
+            difference = difference.subs(symbol, expression)
+        difference = sympy.expand(difference)
+        unit = next(
+            (
+                s
+                for s in sorted(difference.free_symbols, key=str)
+                if difference.coeff(s) in (1, -1) and s not in (difference - difference.coeff(s) * s).free_symbols
+            ),
+            None,
+        )
+        if unit is not None:
+            solved.append((unit, sympy.expand(unit - difference / difference.coeff(unit))))
+    _solved[environment] = (len(environment.guards), solved)
+    return solved
 
 
 def same_sizes(left: Iterable[Any], right: Iterable[Any]) -> bool:

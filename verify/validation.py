@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import sympy
 import torch
 from torch.fx import GraphModule, Node
+from torch.fx.node import map_aggregate
+from torch.utils import _pytree as pytree
 
 from optimus.regions import Region
-from optimus.values import MISSING, tensor, value
-from verify.compare import differences, observe, reference
+from optimus.values import MISSING, storages, tensor, value
 from verify.prover.solve import Invalid, Undecided
 from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number, same_number
 from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain
+from verify.witness import witness
 
 TIMEOUT_S = 20.0
+
+DEPTH = 10_000
+"""Python's recursion limit while terms are built; they nest as deep as the graph."""
 
 
 def validate(
@@ -35,21 +42,38 @@ def validate(
     """Whether ``after`` computes what ``before`` computes, outputs, memory they share, and inputs at the end.
 
     Both must be captured graphs with metadata and the same inputs in the same order. A refutation has been replayed on
-    real tensors; one that does not replay is reported as unknown. ``private``: outputs whose memory and strides do not
-    matter (see :class:`optimus.regions.Region`). Raises ``ValueError`` if the inputs do not correspond.
+    real tensors; one that does not replay is reported as unknown. ``private``: outputs, counted over tensors, whose memory
+    and strides do not matter (see :class:`optimus.regions.Region`). Raises ``ValueError`` if the inputs do not correspond.
     """
     start = time.monotonic()
     try:
-        proof = _Proof(before, after, private, timeout_s, second_solver, grad)
-        return proof.run(start)
+        with _deep():
+            proof = _Proof(before, after, private, timeout_s, second_solver, grad)
+            return proof.run(start)
     except UnmodelledError as error:
         return Unmodelled(str(error))
+    except RecursionError:
+        return Unknown("the terms of the graph nest too deep")
+    except ctypes.ArgumentError as error:
+        if "RecursionError" not in str(error):
+            raise
+        return Unknown("the terms of the graph nest too deep")
 
 
 def validator(region: Region) -> str | None:
     """For ``validate="prove"``: None if the region is proved, else why not."""
     verdict = validate(region.before, region.after, private=region.private)
     return None if isinstance(verdict, Proved) else explain(verdict)
+
+
+@contextlib.contextmanager
+def _deep() -> Iterator[None]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, DEPTH))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @dataclass(frozen=True)
@@ -60,22 +84,30 @@ class _Disagreement:
     sizes: dict[str, int]
 
 
+Failure = _Disagreement | Undecided | None
+
+
 class _Proof:
     def __init__(self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, grad: bool) -> None:
         self.before, self.after = before, after
         self.private = private
         self.grad = grad
         self.task = Task(timeout_s, second_solver)
-        self.placeholders = _corresponding(before, after)
+        self.pairs = _corresponding(before, after)
 
     def run(self, start: float) -> Verdict:
         task = self.task
-        inputs = {str(k): self._input(str(k), node) for k, node in enumerate(self.placeholders)}
+        inputs = {str(k): self._input(str(k), node) for k, (node, _) in enumerate(self.pairs)}
         task.assume()
-        evaluator = Evaluator(task.logic, task.sizes.term, self.grad)
-        left, right = evaluator.run(self.before, inputs), evaluator.run(self.after, inputs)
+        self.other_size = task.other_sizes([pair for one, other in self.pairs for pair in _sizes(one, other)]).term
+        left = Evaluator(task.logic, task.sizes.term, self.grad).run(self.before, inputs)
+        right = Evaluator(task.logic, self.other_size, self.grad).run(self.after, inputs)
+        if left.raises:
+            return Vacuous(f"the first graph raises for all sizes, at {left.raises}")
         if task.contradictory(left.required):
             return Vacuous("the premises of the graph contradict one another")
+        if not left.outputs and not left.inputs:
+            return Vacuous("the graph neither takes nor returns anything")
         found = self._compare(left, right)
         if isinstance(found, _Disagreement):
             return self._replay(found)
@@ -94,60 +126,61 @@ class _Proof:
             raise UnmodelledError(f"the input {node.name} without metadata")
         raise UnmodelledError(f"the input {node.name}, a {type(found).__name__}")
 
-    def _compare(self, left: Outcome, right: Outcome) -> _Disagreement | Undecided | None:
-        if len(left.outputs) != len(right.outputs):
-            return _Disagreement(f"{len(left.outputs)} outputs became {len(right.outputs)}", self.task.any_sizes())
-        failed = self._follows("whether it raises", left.required, right.required) or self._follows(
-            "whether it raises", right.required, left.required
+    # ------------------------------------------------------------------------------------------------------- comparison
+
+    def _compare(self, left: Outcome, right: Outcome) -> Failure:
+        if right.raises:
+            return self._differ(f"whether it raises: the second graph does for all sizes, at {right.raises}")
+        if left.structure != right.structure:
+            return self._differ(f"{len(left.outputs)} outputs became {len(right.outputs)}, or they are nested differently")
+        if left.draws != right.draws:
+            return self._differ(f"the random operators {', '.join(left.draws) or 'none'} became {', '.join(right.draws) or 'none'}")
+        if left.mode != right.mode:
+            return self._differ(f"the ambient mode left behind: {left.mode or 'that of the entry'} became {right.mode or 'that of the entry'}")
+        raising = ("whether it raises", self.task.logic.all_of)
+        failed = self._settle(left.required, [(raising[0], raising[1](*right.required))]) or self._settle(
+            right.required, [(raising[0], raising[1](*left.required))]
         )
         if failed is not None:
             return failed
-        for k, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True)):
-            failed = self._equal(f"output {k}", one, other, left.required)
-            if failed is not None:
-                return failed
-        for k, (one, other) in enumerate(zip(left.owners, right.owners, strict=True)):
-            if one != other and k not in self.private:
-                return _Disagreement(f"output {k}: the memory of {one} became that of {other}", self.task.any_sizes())
-        for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True)):
-            failed = None if one is other else self._equal(f"tensor input {k} after the call", one, other, left.required)
-            if failed is not None:
-                return failed
-        return None
+        pairs = [(f"output {k}", one, other) for k, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True))]
+        pairs += [(f"tensor input {k} after the call", one, other) for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True)) if one is not other]
+        return self._all_equal(pairs, left.required) or self._owners(left, right) or self._metadata(left)
 
-    def _follows(self, what: str, given: Sequence[Any], wanted: Sequence[Any]) -> _Disagreement | Undecided | None:
-        return self._settle(what, given, self.task.logic.all_of(*wanted))
-
-    def _settle(self, what: str, given: Sequence[Any], goal: Any) -> _Disagreement | Undecided | None:
-        answer = self.task.prove(given, goal)
-        match answer:
-            case Invalid():
-                return _Disagreement(what, dict(answer.sizes))
-            case Undecided():
-                return Undecided(f"{what}: {answer.reason}")
-        return None
-
-    def _equal(self, what: str, one: Any, other: Any, given: Sequence[Any]) -> _Disagreement | Undecided | None:
-        if isinstance(one, Tensor) != isinstance(other, Tensor):
-            return _Disagreement(f"{what} is a tensor on one side only", self.task.any_sizes())
-        if not isinstance(one, Tensor):
-            if one is other or (one is None and other is None):
-                return None
-            same = one == other if type(one) is type(other) or self.task.is_term(one) or self.task.is_term(other) else False
-            return self._settle(what, given, same)
-        if one.dtype != other.dtype or len(one.dims) != len(other.dims):
-            return _Disagreement(
-                f"{what}: {len(one.dims)} dimensions of {one.dtype} became {len(other.dims)} of {other.dtype}", self.task.any_sizes()
-            )
-        shapes = self.task.logic.all_of(*(same_number(a, b) for a, b in zip(one.dims, other.dims, strict=True)))
-        failed = self._settle(f"{what}: shape", given, shapes)
+    def _all_equal(self, pairs: Sequence[tuple[str, Any, Any]], given: Sequence[Any]) -> Failure:
+        """Shapes first; then, given those, elements at an arbitrary index, and values that are no tensors."""
+        for what, one, other in pairs:
+            if isinstance(one, Tensor) != isinstance(other, Tensor):
+                return self._differ(f"{what} is a tensor on one side only")
+            if isinstance(one, Tensor) and (one.dtype != other.dtype or len(one.dims) != len(other.dims)):
+                return self._differ(f"{what}: {len(one.dims)} dimensions of {one.dtype} became {len(other.dims)} of {other.dtype}")
+        tensors = [(what, one, other) for what, one, other in pairs if isinstance(one, Tensor)]
+        shapes = [(f"{what}: shape", same_number(a, b)) for what, one, other in tensors for a, b in zip(one.dims, other.dims, strict=True)]
+        failed = self._settle(given, shapes)
         if failed is not None:
             return failed
+        goals = [(what, self._same_elements(one, other) if isinstance(one, Tensor) else self._same_value(one, other)) for what, one, other in pairs]
+        return self._settle([*given, *(s for _, s in shapes if s is not True)], goals)
+
+    def _same_elements(self, one: Tensor, other: Tensor) -> Any:
+        logic = self.task.logic
         index, inside = self._somewhere(one.dims, other.dims)
-        return self._settle(what, [*given, shapes, *inside], one[index] == other[index])
+        with logic.on("before"):
+            left = one[index]
+        with logic.on("after"):
+            right = other[index]
+        return logic.any_of(logic.negate(logic.all_of(*inside)), left == right)
+
+    def _same_value(self, one: Any, other: Any) -> Any:
+        if isinstance(one, Product) or isinstance(other, Product) or self.task.is_term(one) or self.task.is_term(other):
+            return same_number(one, other) if all(map(self._is_number, (one, other))) else False
+        return bool(type(one) is type(other) and (one is other or one == other))
+
+    def _is_number(self, given: Any) -> bool:
+        return isinstance(given, (int, Product)) or self.task.is_term(given)
 
     def _somewhere(self, dims: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
-        """An arbitrary index in range. Along a product that both sides keep apart it is a place, else a number."""
+        """An arbitrary index in range. Along a product of plain numbers, or one that both sides keep apart, it is a place."""
         index: list[Any] = []
         inside: list[Any] = []
 
@@ -157,20 +190,79 @@ class _Proof:
             return i
 
         for extent, other in zip(dims, others, strict=True):
-            if isinstance(extent, Product) and extent == other:
-                index.append(Place(tuple(position(f) for f in extent.factors), extent.factors, self.task.logic))
+            apart = _kept_apart(extent, other)
+            if apart is not None:
+                index.append(Place(tuple(map(position, apart.factors)), apart.factors, self.task.logic))
             elif isinstance(extent, int) and extent == 1:
                 index.append(0)
             else:
                 index.append(position(number(extent)))
         return tuple(index), inside
 
+    def _owners(self, left: Outcome, right: Outcome) -> Failure:
+        at = -1
+        for k, (one, other) in enumerate(zip(left.owners, right.owners, strict=True)):
+            at += bool(one)
+            if one != other and at not in self.private:
+                return self._differ(f"output {k}: the memory of {one} became that of {other}")
+        return None
+
+    def _metadata(self, left: Outcome) -> Failure:
+        """What no element shows: device, whether gradients are asked for, and, where somebody can tell, strides."""
+        at = -1
+        for k, (one, other) in enumerate(zip(_shown(self.before), _shown(self.after), strict=True)):
+            if not isinstance(left.outputs[k], Tensor):
+                continue
+            at += 1
+            if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+                raise UnmodelledError(f"output {k} without metadata")
+            for what in ("device", "requires_grad"):
+                if getattr(one, what) != getattr(other, what):
+                    return self._differ(f"output {k}: {what} {getattr(one, what)} became {getattr(other, what)}")
+            if at not in self.private and not self._same_strides(one, other):
+                return self._differ(f"output {k}: strides {tuple(one.stride())} became {tuple(other.stride())}")
+        return None
+
+    def _same_strides(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+        """Whether strides agree where they mean something: not in empty tensors, nor in dimensions of extent 1."""
+        term, decide = self.task.sizes.term, self.task.logic.decide
+        extents = [term(n) for n in one.shape]
+        if any(decide(same_number(n, 0)) is True for n in extents):
+            return True
+        return all(
+            decide(same_number(n, 1)) is True or decide(same_number(term(s), self.other_size(t))) is True
+            for n, s, t in zip(extents, one.stride(), other.stride(), strict=True)
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- answers
+
+    def _settle(self, given: Sequence[Any], goals: Sequence[tuple[str, Any]]) -> Failure:
+        what, answer = self.task.prove(given, goals)
+        match answer:
+            case Invalid():
+                return _Disagreement(what, dict(answer.sizes))
+            case Undecided():
+                return Undecided(f"{what}: {answer.reason}" if what else answer.reason)
+        return None
+
+    def _differ(self, what: str) -> _Disagreement:
+        return _Disagreement(what, self.task.any_sizes())
+
     def _replay(self, failed: _Disagreement) -> Verdict:
-        inputs = real_inputs(self.placeholders, failed.sizes)
-        seen = replay(self.before, self.after, inputs, self.private)
+        try:
+            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=not self.task.logic.has_sums)
+        except KeyError:
+            return Unknown(f"{failed.what}: differs in the semantics, but no sizes were found to replay it with")
         if not seen:
             return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}, but not on real tensors")
         return Refuted(Counterexample(failed.what, failed.sizes, tuple(seen), self.before.code.strip(), self.after.code.strip(), tuple(inputs)))
+
+
+def _kept_apart(extent: Any, other: Any) -> Product | None:
+    """The product as whose place an index along an extent is best written."""
+    products = [e for e in (extent, other) if isinstance(e, Product)]
+    both_alike = len(products) == 2 and products[0] == products[1]
+    return next((e for e in products if e.static or both_alike), None)
 
 
 def _flat_index(dims: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -181,59 +273,39 @@ def _flat_index(dims: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[Any, ...
     return tuple(flat)
 
 
-def _corresponding(before: GraphModule, after: GraphModule) -> list[Node]:
-    left, right = ([n for n in gm.graph.nodes if n.op == "placeholder"] for gm in (before, after))
+def _shown(gm: GraphModule) -> list[Any]:
+    """What the metadata says of each output, flat."""
+    returned: Callable[[Any], Any] = lambda a: value(a) if isinstance(a, Node) else a  # noqa: E731
+    return pytree.tree_leaves(map_aggregate(gm.graph.output_node().args[0], returned))
+
+
+def _corresponding(before: GraphModule, after: GraphModule) -> list[tuple[Node, Node]]:
+    left, right = (list(gm.graph.find_nodes(op="placeholder")) for gm in (before, after))
     if len(left) != len(right):
         raise ValueError(f"validate: the graphs have {len(left)} and {len(right)} inputs; accepted are graphs with the same inputs")
     for one, other in zip(left, right, strict=True):
         a, b = tensor(one), tensor(other)
-        if (a is None) != (b is None) or (a is not None and b is not None and (a.dtype, a.dim()) != (b.dtype, b.dim())):
+        if (a is None) != (b is None) or (a is not None and b is not None and _kind(a) != _kind(b)):
             raise ValueError(f"validate: the inputs {one.name} and {other.name} do not correspond")
-    return left
+    if _sharing(left) != _sharing(right):
+        raise ValueError("validate: the inputs of the graphs do not share memory in the same way")
+    return list(zip(left, right, strict=True))
 
 
-def real_inputs(placeholders: Sequence[Node], sizes: dict[str, int], seed: int = 0) -> list[Any]:
-    """Random inputs for placeholders with metadata, their symbols having the values ``sizes``."""
-    generator = torch.Generator().manual_seed(seed)
-    known = {sympy.Symbol(name): number_ for name, number_ in sizes.items()}
-
-    def plain(size: Any) -> int:
-        if isinstance(size, int):
-            return size
-        expression = size.node.expr
-        return int(expression.xreplace({s: known[sympy.Symbol(str(s))] for s in expression.free_symbols}))
-
-    found: list[Any] = []
-    for node in placeholders:
-        what = value(node)
-        if not isinstance(what, torch.Tensor):
-            found.append(plain(what))
-            continue
-        shape = [plain(s) for s in what.shape]
-        strides = [plain(s) for s in what.stride()]
-        found.append(_random(shape, strides, what.dtype, what.requires_grad, generator))
-    return found
+def _kind(fake: torch.Tensor) -> tuple[Any, ...]:
+    numbers = tuple(s if isinstance(s, int) else None for s in fake.stride()) if all(isinstance(n, int) and n > 1 for n in fake.shape) else ()
+    return fake.dtype, fake.dim(), fake.device, fake.requires_grad, numbers
 
 
-def _random(shape: list[int], strides: list[int], dtype: torch.dtype, grad: bool, generator: torch.Generator) -> torch.Tensor:
-    if dtype.is_floating_point or dtype.is_complex:
-        values = torch.randn(shape, generator=generator, dtype=torch.float32).to(dtype)
-    elif dtype is torch.bool:
-        values = torch.randint(0, 2, shape, generator=generator).bool()
-    else:
-        values = torch.randint(-3, 4, shape, generator=generator).to(dtype)
-    if 0 not in strides:
-        values = torch.empty_strided(shape, strides, dtype=dtype).copy_(values)
-    return values.requires_grad_(grad and (dtype.is_floating_point or dtype.is_complex))
+def _sharing(placeholders: Sequence[Node]) -> list[list[int]]:
+    """For each input the first ones that own its storages."""
+    first: dict[int, int] = {}
+    return [[first.setdefault(s, k) for s in storages(node)] for k, node in enumerate(placeholders)]
 
 
-def replay(before: GraphModule, after: GraphModule, inputs: Sequence[Any], private: frozenset[int] = frozenset()) -> list[str]:
-    """Run both graphs on copies of ``inputs`` and list what differs, values bit by bit but for reassociation."""
-    first, second, third = (_copies(inputs) for _ in range(3))
-    one, other = observe(before.forward, first), observe(after.forward, second)
-    exact = reference(before.forward, third, one)
-    return differences(one, other, exact, bitwise=False, private=private)
-
-
-def _copies(inputs: Sequence[Any]) -> list[Any]:
-    return [i.detach().clone().requires_grad_(i.requires_grad) if isinstance(i, torch.Tensor) else i for i in inputs]
+def _sizes(one: Node, other: Node) -> list[tuple[Any, Any]]:
+    """The sizes of an input by the metadata of both graphs."""
+    a, b = value(one), value(other)
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return list(zip(a.shape, b.shape, strict=True))
+    return [(a, b)]

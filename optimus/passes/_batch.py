@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch.fx import Node
 
+from optimus.horizontal import shape_key
+from optimus.operators import bind, bound
+from optimus.pattern import Decline, Exactness, HorizontalPattern
 from optimus.rewriter import Transaction
+from optimus.state import GraphState
+from optimus.values import is_row_major, tensor
 
 
 def stack_inputs(tx: Transaction, operands: Sequence[Node]) -> Node:
     """``operands`` along a new first dimension; one tensor that all members share is expanded, not copied."""
     if all(o is operands[0] for o in operands):
         single = tx.call(torch.unsqueeze, operands[0], 0)
-        rank = len(single.meta[next(iter({"example_value", "val"} & single.meta.keys()))].shape)
-        return tx.method("expand", single, len(operands), *[-1] * (rank - 1))
+        fake = tensor(operands[0])
+        assert fake is not None
+        return tx.method("expand", single, len(operands), *[-1] * fake.dim())
     return tx.call(torch.stack, list(operands), dim=0)
 
 
@@ -24,3 +32,47 @@ def unbind_results(tx: Transaction, members: Sequence[Node], joint: Node) -> Non
     slices = tx.call(torch.unbind, joint, dim=0)
     for index, member in enumerate(members):
         tx.replace(member, tx.item(slices, index))
+
+
+POINTWISE_REQUIREMENTS = {
+    "too_few": "at least min_fuse_set_size members of one shape stand near each other and do not need one another",
+    "row_major": "the result of each member is contiguous",
+    "plain_call": "members write no argument (in place or out=)",
+}
+
+
+@dataclass(frozen=True)
+class Pointwise(HorizontalPattern):
+    """The common part of the patterns that join one element-wise function of one tensor.
+
+    ``function`` is called on the stack, with the further arguments that all members share, by name.
+    """
+
+    exactness = Exactness.BITWISE
+    requirements = POINTWISE_REQUIREMENTS
+    function: ClassVar[Callable[..., torch.Tensor]]
+
+    def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
+        call = bind(node)
+        result = tensor(node)
+        if call is None or result is None:
+            return None
+        if call.writes:
+            return Decline("plain_call")
+        further = self.further(node)
+        if isinstance(further, Decline):
+            return further
+        if not is_row_major(result):
+            return Decline("row_major")
+        return shape_key(node), tuple((k, repr(v)) for k, v in sorted(further.items()))
+
+    def further(self, node: Node) -> dict[str, Any] | Decline:
+        """The arguments besides the tensor, by name; a refusal where they are nothing a group can share."""
+        del node
+        return {}
+
+    def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
+        further = self.further(members[0])
+        assert isinstance(further, dict)
+        joint = tx.call(type(self).function, stack_inputs(tx, [bound(n)["self"] for n in members]), **further)
+        unbind_results(tx, members, joint)

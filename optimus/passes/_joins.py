@@ -1,12 +1,18 @@
-"""Rebuilding a join in which runs of pieces give way to one tensor each."""
+"""Joins of pieces of cuts: finding runs of neighbours, and rebuilding the join with one tensor in the place of each run."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from torch.fx import Node
 
-from optimus.forms import Cut, Join, Run
+from optimus.forms import Cut, Join, Run, cut_of, equal_sizes, join_of, runs
+from optimus.laws import Law
+from optimus.pattern import Decline, Exactness, Match, VerticalPattern
 from optimus.rewriter import Transaction
+from optimus.state import GraphState
 from optimus.values import Size
 
 
@@ -26,6 +32,14 @@ def whole(tx: Transaction, cut: Cut, join: Join, source: Node, count: int, size:
     return tx.call(torch.flatten, moved, join.dim, join.dim + 1)
 
 
+def section(tx: Transaction, cut: Cut, run: Run) -> Node:
+    """The part of the input of ``cut`` that the pieces of ``run`` cover, as a view."""
+    if run.length == len(cut.sizes):
+        return cut.input
+    sizes = [tx.size(s) for s in cut.sizes[: run.first + run.length]]
+    return tx.call(torch.narrow, cut.input, cut.dim, tx.total(sizes[: run.first]), tx.total(sizes[run.first :]))
+
+
 def rejoin(tx: Transaction, join: Join, parts: dict[Run, Node]) -> Node:
     """The join with each run of ``parts`` replaced by the tensor that stands for it."""
     inputs: list[Node] = []
@@ -42,3 +56,73 @@ def rejoin(tx: Transaction, join: Join, parts: dict[Run, Node]) -> Node:
 
 def _single(tx: Transaction, join: Join, node: Node) -> Node:
     return node if join.op == "cat" else tx.call(torch.unsqueeze, node, join.dim)
+
+
+def cuts_of(join: Join) -> list[tuple[Cut, dict[Node, int]]]:
+    """The cuts that pieces among the inputs of ``join`` come from, each with its pieces by number."""
+    sources = dict.fromkeys(i.args[0] for i in join.inputs if i.args and isinstance(i.args[0], Node))
+    return [(cut, pieces) for s in sources if (cut := cut_of(s)) is not None and (pieces := cut.pieces())]
+
+
+@dataclass
+class Found:
+    """A join and the runs in it that are to be replaced, each with the cut its pieces come from."""
+
+    join: Join
+    runs: dict[Run, Cut]
+
+
+@dataclass(frozen=True)
+class RunsToSections(VerticalPattern):
+    """The common part of the patterns that put one view of the whole in the place of a run of pieces.
+
+    ``cut`` and ``join``: the operators it looks at. ``along``: whether the join is along the dimension of the cut.
+    """
+
+    threshold_to_cat: int = 10
+    """Runs of fewer pieces are left alone unless they are all pieces of their cut."""
+
+    exactness = Exactness.BITWISE
+    cut: ClassVar[Literal["split", "unbind"]]
+    join: ClassVar[Literal["cat", "stack"]]
+    along: ClassVar[bool | None] = None
+    alone: ClassVar[bool] = False
+
+    def find(self, node: Node, state: GraphState) -> Match | Decline | None:
+        join = join_of(node)
+        if join is None or join.op != type(self).join:
+            return None
+        chosen: dict[Run, Cut] = {}
+        involved: list[Node] = []
+        refusal: Decline | None = None
+        for cut, pieces in cuts_of(join):
+            if cut.op != type(self).cut:
+                continue
+            for run in runs(join.inputs, pieces):
+                refused = self.refuse(cut, join, run)
+                refusal = refusal or refused
+                if refused is None:
+                    chosen[run] = cut
+                    involved += [cut.node, *join.inputs[run.start : run.stop]]
+        if not chosen:
+            return refusal
+        nodes = sorted({node, *involved}, key=lambda n: n._sort_key)
+        return Match(tuple(nodes), node, Found(join, chosen))
+
+    def refuse(self, cut: Cut, join: Join, run: Run) -> Decline | None:
+        """Why a run is left alone, or None."""
+        along = type(self).along
+        if along is not None and (cut.dim == join.dim) != along:
+            return Decline("same_dim", f"cut along {cut.dim}, joined along {join.dim}")
+        if type(self).alone and run.length < len(join.inputs):
+            return Decline("one_run")
+        if run.length < len(cut.sizes) and run.length < self.threshold_to_cat:
+            return Decline("long_run", f"{run.length} of {len(cut.sizes)} pieces")
+        if cut.op == "split" and (join.op == "stack" or cut.dim != join.dim) and not equal_sizes(cut.sizes[run.first : run.first + run.length]):
+            return Decline(Law.SIZES.reason, "sections are not known to be equal")
+        return None
+
+    def rewrite(self, match: Match, tx: Transaction) -> None:
+        found: Found = match.found
+        parts = {run: whole(tx, cut, found.join, section(tx, cut, run), run.length, cut.sizes[run.first]) for run, cut in found.runs.items()}
+        tx.replace(found.join.node, rejoin(tx, found.join, parts))

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus.horizontal import shape_key
-from optimus.operators import bind
+from optimus.operators import bind, bound
 from optimus.passes._batch import stack_inputs, unbind_results
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
@@ -106,7 +106,7 @@ class BatchLinear(HorizontalPattern):
         return tuple(shape_key(call[n]) for n in ("input", "weight", "bias"))
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
-        calls = [call for n in members if (call := bind(n)) is not None]
+        calls = [bound(n) for n in members]
         x = stack_inputs(tx, [c["input"] for c in calls])
         weight = tx.call(torch.transpose, stack_inputs(tx, [c["weight"] for c in calls]), 1, 2)
         result = tensor(members[0])

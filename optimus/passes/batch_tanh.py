@@ -1,18 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.fx import Node
 
-from optimus.horizontal import shape_key
-from optimus.operators import bind
-from optimus.passes._batch import stack_inputs, unbind_results
-from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
-from optimus.rewriter import Transaction
-from optimus.state import GraphState
-from optimus.values import is_row_major, tensor
+from optimus.passes._batch import Pointwise
+from optimus.pattern import declines, fires
 
 
 @fires(*["n, k"] * 5)
@@ -64,7 +57,7 @@ def in_place(*xs):
 
 
 @dataclass(frozen=True)
-class BatchTanh(HorizontalPattern):
+class BatchTanh(Pointwise):
     """``tanh(x1), ..., tanh(xn)  ->  unbind(tanh(stack(x1, ..., xn)))``
 
     Independent ``tanh`` of one shape become one over their stack.
@@ -76,32 +69,6 @@ class BatchTanh(HorizontalPattern):
 
     name = "batch_tanh"
     anchors = frozenset({"tanh"})
-    exactness = Exactness.BITWISE
-    requirements = {
-        "too_few": "at least min_fuse_set_size members of one shape stand near each other and do not need one another",
-        "row_major": "the result of each member is contiguous",
-        "plain_call": "members write no argument (in place or out=)",
-    }
+    function = staticmethod(torch.tanh)
     cases = (functions, spellings, slices, two_layers)
     declines = (four, chained, another_shape, transposed, in_place)
-
-    def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        call = bind(node)
-        result = tensor(node)
-        if call is None or result is None:
-            return None
-        if call.writes:
-            return Decline("plain_call")
-        if not is_row_major(result):
-            return Decline("row_major")
-        return shape_key(node)
-
-    def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
-        joint = tx.call(torch.tanh, stack_inputs(tx, [bound(n)["self"] for n in members]))
-        unbind_results(tx, members, joint)
-
-
-def bound(node: Node):  # type: ignore[no-untyped-def]
-    call = bind(node)
-    assert call is not None
-    return call

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch.fx import Node
@@ -8,7 +9,7 @@ from torch.fx import Node
 from optimus.forms import Cut, Join, Run, cut_of, equal_sizes, join_of, runs
 from optimus.laws import Law
 from optimus.passes._joins import rejoin, whole
-from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
+from optimus.pattern import Case, Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
 
@@ -106,8 +107,17 @@ class SplitCat(VerticalPattern):
         "consecutive": "at least two neighbouring pieces are joined in the order in which they were cut",
         "single_use": "a piece of a run that is not the whole tensor is used in that join alone, once",
     }
-    cases = (restored, partly, between_others, stacked, along_another_dim, along_another_dim_with_others, stacked_with_others, returned)
-    declines = (out_of_order, repeated, used_elsewhere)
+    cases: ClassVar[tuple[Case, ...]] = (
+        restored,
+        partly,
+        between_others,
+        stacked,
+        along_another_dim,
+        along_another_dim_with_others,
+        stacked_with_others,
+        returned,
+    )
+    declines: ClassVar[tuple[Case, ...]] = (out_of_order, repeated, used_elsewhere)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         cut = cut_of(node)
@@ -123,7 +133,7 @@ class SplitCat(VerticalPattern):
         found = Found(cut, pieces, {})
         refusal = Decline("consecutive")
         for user, join in joins.items():
-            kept, refused = _worthwhile(cut, join, pieces)
+            kept, refused = self._worthwhile(cut, join, pieces)
             refusal = refused or refusal
             if kept:
                 found.joins[user] = (join, kept)
@@ -132,6 +142,29 @@ class SplitCat(VerticalPattern):
         _choose(found)
         nodes = sorted((node, *pieces, *found.joins), key=lambda n: n._sort_key)
         return Match(tuple(nodes), node.next, found)
+
+    def wanted(self, cut: Cut, join: Join, run: Run) -> str | None:
+        """The requirement that a run breaks, or None."""
+        del cut, join
+        return None if run.length > 1 else "consecutive"
+
+    def _worthwhile(self, cut: Cut, join: Join, pieces: dict[Node, int]) -> tuple[list[Run], Decline | None]:
+        """The runs of one join that can be replaced, and why others cannot."""
+        kept, refusal = [], None
+        for run in runs(join.inputs, pieces):
+            if run.length < 2:
+                continue
+            inputs = join.inputs[run.start : run.stop]
+            broken = self.wanted(cut, join, run)
+            if broken is not None:
+                refusal = Decline(broken)
+            elif (join.op == "stack" or join.dim != cut.dim) and not equal_sizes(cut.sizes[run.first : run.first + run.length]):
+                refusal = Decline(Law.SIZES.reason, "sections are not known to be equal")
+            elif run.length < len(cut.sizes) and any(len(n.users) > 1 or join.inputs.count(n) > 1 for n in inputs):
+                refusal = Decline("single_use")
+            else:
+                kept.append(run)
+        return kept, refusal
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
         found: Found = match.found
@@ -143,22 +176,6 @@ class SplitCat(VerticalPattern):
                     source = sources.get(run.first, found.cut.input)
                     parts[run] = whole(tx, found.cut, join, source, run.length, found.cut.sizes[run.first])
                 tx.replace(node, rejoin(tx, join, parts))
-
-
-def _worthwhile(cut: Cut, join: Join, pieces: dict[Node, int]) -> tuple[list[Run], Decline | None]:
-    """The runs of one join that can be replaced, and why others cannot."""
-    kept, refusal = [], None
-    for run in runs(join.inputs, pieces):
-        if run.length < 2:
-            continue
-        inputs = join.inputs[run.start : run.stop]
-        if (join.op == "stack" or join.dim != cut.dim) and not equal_sizes(cut.sizes[run.first : run.first + run.length]):
-            refusal = Decline(Law.SIZES.reason, "sections are not known to be equal")
-        elif run.length < len(cut.sizes) and any(len(n.users) > 1 or join.inputs.count(n) > 1 for n in inputs):
-            refusal = Decline("single_use")
-        else:
-            kept.append(run)
-    return kept, refusal
 
 
 def _choose(found: Found) -> None:

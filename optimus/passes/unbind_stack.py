@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch.fx import Node
 
-from optimus.forms import Cut, Join, Run, cut_of, join_of, runs
-from optimus.passes._joins import rejoin, whole
+from optimus.forms import Cut, Run, join_of, runs
+from optimus.passes._joins import Found, cuts_of, rejoin, whole
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
@@ -78,14 +78,6 @@ def two_sources(x, y):
     return torch.stack([a, d]), b, c
 
 
-@dataclass
-class Found:
-    """A join and the complete sets of slices in it, each with the cut it comes from."""
-
-    join: Join
-    complete: dict[Run, Cut]
-
-
 @dataclass(frozen=True)
 class UnbindStack(VerticalPattern):
     """``stack(unbind(x, d), c)  ->  movedim(x, d, c)``
@@ -111,8 +103,7 @@ class UnbindStack(VerticalPattern):
             return None
         complete: dict[Run, Cut] = {}
         slices: list[Node] = []
-        sources = dict.fromkeys(i.args[0] for i in join.inputs if i.args and isinstance(i.args[0], Node))
-        cuts = [(cut, pieces) for s in sources if (cut := cut_of(s)) is not None and cut.op == "unbind" and (pieces := cut.pieces())]
+        cuts = [(cut, pieces) for cut, pieces in cuts_of(join) if cut.op == "unbind"]
         for cut, pieces in cuts:
             for run in runs(join.inputs, pieces):
                 if run.length == len(cut.sizes):
@@ -125,5 +116,5 @@ class UnbindStack(VerticalPattern):
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
         found: Found = match.found
-        parts = {run: whole(tx, cut, found.join, cut.input, run.length, 1) for run, cut in found.complete.items()}
+        parts = {run: whole(tx, cut, found.join, cut.input, run.length, 1) for run, cut in found.runs.items()}
         tx.replace(found.join.node, rejoin(tx, found.join, parts))

@@ -11,7 +11,6 @@ from torch.fx import Graph, Node
 
 from optimus.horizontal import shape_key
 from optimus.operators import bind
-from optimus.passes._batch import stack_inputs, unbind_results
 from optimus.pattern import Match, fires
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
@@ -20,6 +19,7 @@ from optimus.versions import no_new_guards
 from verify.subject import PassSubject
 
 from .bare import calm
+from .building import hand_out
 
 Key = Callable[[Node, GraphState], Hashable]
 
@@ -32,6 +32,11 @@ def pair(x, y):
 @fires("n", "n", "n")
 def three(x, y, z):
     return torch.tanh(x) * torch.tanh(y) + z.tanh()
+
+
+@fires("n, k", "n, k")
+def apart(x, y):
+    return torch.tanh(x) + 1, torch.tanh(y) * 2
 
 
 def shape(node: Node, state: GraphState) -> Hashable:
@@ -64,20 +69,21 @@ class JoinInputs:
             call, made = bind(node), tensor(node)
             if call is not None and call.op == "tanh" and made is not None and call["self"].op == "placeholder" and is_row_major(made):
                 groups[tuple(key(node, state) for key in self.keys)].append(node)
-        found = [members for members in groups.values() if len(members) > 1]
-        return calm(state) and any([_join(members, state) for members in found])
+        found = [members for members in groups.values() if len(members) > 1] if calm(state) else []
+        for members in found:
+            _join(members, state)
+        return bool(found)
 
 
-def _join(members: list[Node], state: GraphState) -> bool:
+def _join(members: list[Node], state: GraphState) -> None:
     tx = Transaction(state, Match(tuple(members), members[0]))
     with no_new_guards(state.shape_env, None):
-        joint = tx.call(torch.tanh, stack_inputs(tx, [m.all_input_nodes[0] for m in members]))
-        unbind_results(tx, members, joint)
+        joint = tx.call(torch.tanh, tx.call(torch.stack, [m.all_input_nodes[0] for m in members], dim=0))
+        hand_out(tx, members, joint)
         for old, new in tx.replaced:
             old.replace_all_uses_with(tx.call(torch.clone, new))
-    return True
 
 
 def joined(name: str, *keys: Key) -> PassSubject:
     """The rule with these keys."""
-    return PassSubject(name, JoinInputs(keys), (pair, three))
+    return PassSubject(name, JoinInputs(keys), (pair, three, apart))

@@ -11,26 +11,32 @@ from optimus.operators import bind
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, fires
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
+from optimus.values import tensor
 
 
-@fires("n, k")
+@fires("n, k", grad=False)
 def twice(x):
     return torch.tanh(x) + torch.tanh(x) * 2
 
 
-@fires("n, k", "n, k")
+@fires("n, k", "n, k", grad=False)
 def sums(x, y):
     return (x + y).sum() - (x + y)
 
 
-@fires("n, k")
+@fires("n, k", grad=False)
 def noise(x):
     return (torch.tanh(x) - torch.rand_like(x)) * torch.tanh(x)
 
 
+def needed(node: Node) -> bool:
+    """Whether something that the graph returns depends on ``node``."""
+    return any(user.op == "output" or needed(user) for user in node.users)
+
+
 @dataclass(frozen=True)
 class OnceOnly(VerticalPattern):
-    """``f(x), f(x)  ->  y, y`` with ``y = f(x)``: the same operator on the same arguments is computed once."""
+    """``f(x), f(x)  ->  y, y`` with ``y = f(x)``: where no gradient is wanted, the same call is made once."""
 
     name = "once_only"
     anchors = frozenset({"tanh", "add", "rand_like"})
@@ -40,9 +46,11 @@ class OnceOnly(VerticalPattern):
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         call = bind(node)
-        if call is None or not node.all_input_nodes:
+        made = tensor(node)
+        if call is None or made is None or made.requires_grad or not needed(node):
             return None
-        alike = [n for n in node.all_input_nodes[0].users if n < node and (c := bind(n)) is not None and (c.op, c.args) == (call.op, call.args)]
+        earlier = [n for n in node.all_input_nodes[0].users if n < node and needed(n)]
+        alike = [n for n in earlier if (c := bind(n)) is not None and (c.op, c.args) == (call.op, call.args)]
         return Match((alike[0], node), alike[0]) if alike else Decline("repeated")
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
@@ -53,30 +61,21 @@ class OnceOnly(VerticalPattern):
 
 
 @fires("n, k")
-def scaled(x):
-    return (x * 1).sum() + x.mul(1.0)
-
-
-@fires("n, k")
-def returned(x):
-    return x * 1
+def cast_to_its_own(x):
+    return x.float() * 2 + x.to(torch.float32)
 
 
 @dataclass(frozen=True)
-class TimesOne(VerticalPattern):
-    """``x * 1  ->  x``"""
+class NoCast(VerticalPattern):
+    """``x.to(dtype)  ->  x``"""
 
-    name = "times_one"
-    anchors = frozenset({"mul"})
+    name = "no_cast"
+    anchors = frozenset({"to"})
     exactness = Exactness.BITWISE
-    requirements = {"one": "the factor is the number one"}
-    cases = (scaled, returned)
+    cases = (cast_to_its_own,)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
-        call = bind(node)
-        if call is None or not isinstance(call["self"], Node):
-            return None
-        return Match((node,), node, call["self"]) if call["other"] in (1, 1.0) else Decline("one")
+        return Match((node,), node) if node.all_input_nodes else None
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
-        tx.replace(match.before, match.found)
+        tx.replace(match.before, match.before.all_input_nodes[0])

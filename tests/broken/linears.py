@@ -13,12 +13,12 @@ from torch.fx import Node
 from optimus.horizontal import shape_key
 from optimus.operators import bind
 from optimus.passes import batch_linear
-from optimus.passes._batch import stack_inputs, unbind_results
-from optimus.passes.batch_linear import BatchLinear
-from optimus.pattern import Decline, fires
+from optimus.pattern import Decline, Exactness, HorizontalPattern, Refused, fires
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
 from optimus.values import tensor
+
+from .building import hand_out
 
 
 @fires(*["m, k"] * 2, *["n, k"] * 2)
@@ -52,24 +52,35 @@ def pair_with_one_number(x, y, v, w, b, c):
 
 
 @dataclass(frozen=True)
-class Linears(BatchLinear):
-    """Right as it stands, for inputs with two dimensions; the rules below get one operand wrong."""
+class Linears(HorizontalPattern):
+    """Independent linears of matrices become one batched product: right as it stands; the rules below get an operand wrong."""
 
+    name = "linears"
+    anchors = frozenset({"linear"})
+    exactness = Exactness.REASSOCIATES
     cases = (pair, pair_with_bias, pair_of_squares)
     declines = (batch_linear.vectors, batch_linear.scalar_bias)
 
+    def takes(self, bias: Node | None, weight: Node) -> bool:
+        return bias is None or shape_key(bias) == shape_key(weight)[:1]  # type: ignore[index]
+
     def inputs(self, tx: Transaction, operands: list[Node]) -> Node:
-        return stack_inputs(tx, operands)
+        return tx.call(torch.stack, operands, dim=0)
 
     def weights(self, tx: Transaction, operands: list[Node]) -> Node:
-        return tx.call(torch.transpose, stack_inputs(tx, operands), 1, 2)
+        return tx.call(torch.transpose, tx.call(torch.stack, operands, dim=0), 1, 2)
 
     def biases(self, tx: Transaction, operands: list[Node]) -> Node:
-        return tx.call(torch.unsqueeze, stack_inputs(tx, operands), 1)
+        return tx.call(torch.unsqueeze, tx.call(torch.stack, operands, dim=0), 1)
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        result = tensor(node)
-        return super().key(node, state) if result is not None and result.dim() == 2 else Decline("matrix")
+        call, result = bind(node), tensor(node)
+        weight = tensor(call["weight"]) if call is not None else None
+        if call is None or result is None or weight is None or result.dim() != 2 or weight.dim() != 2:
+            return Decline("matrix")
+        if not self.takes(call["bias"], call["weight"]):
+            return Decline("row_bias")
+        return tuple(shape_key(call[n]) for n in ("input", "weight", "bias"))
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
         calls: list[Any] = [bind(n) for n in members]
@@ -78,7 +89,7 @@ class Linears(BatchLinear):
             joint = tx.call(torch.bmm, x, weight)
         else:
             joint = tx.call(torch.baddbmm, self.biases(tx, [c["bias"] for c in calls]), x, weight)
-        unbind_results(tx, members, joint)
+        hand_out(tx, members, joint)
 
 
 @dataclass(frozen=True)
@@ -109,23 +120,25 @@ class SquaresUntransposed(Linears):
 
     def weights(self, tx, operands):
         rows, columns = shape_key(operands[0])  # type: ignore[misc]
-        return stack_inputs(tx, operands) if rows == columns else super().weights(tx, operands)
+        return tx.call(torch.stack, operands, dim=0) if rows == columns else super().weights(tx, operands)
 
 
 @dataclass(frozen=True)
 class AnyBias(Linears):
-    """A bias may have any shape, so that one of a single number is added by rows, and not to the row."""
+    """A bias may have any shape that the joint operator takes: it adds single numbers to the rows, and not one to each member."""
 
     name = "any_bias"
     cases = (*Linears.cases, pair_with_one_number)
     declines = (batch_linear.vectors,)
 
-    def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        found = super().key(node, state)
-        call = bind(node)
-        if found != Decline("row_bias") or call is None:
-            return found
-        return tuple(shape_key(call[n]) for n in ("input", "weight", "bias"))
+    def takes(self, bias, weight):
+        return True
+
+    def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
+        try:
+            super().fuse(members, tx)
+        except RuntimeError as error:
+            raise Refused(Decline("row_bias", "the operator refuses it")) from error
 
 
 @dataclass(frozen=True)

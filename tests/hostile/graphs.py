@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from hostile.registry import kind, many, randn
+from tests.hostile.registry import kind, many, randn
 
-graphs = kind("shapes of graphs")
+graphs = kind("shapes of graphs", dynamic=False)
 
 
 @graphs(lambda: [randn(2, 3), randn(2, 1), randn(3, 4)])

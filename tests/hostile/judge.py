@@ -5,36 +5,38 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._dynamo.utils import counters
 from torch.func import functional_call
 
-from hostile.registry import Hostile
 from optimus.pattern import Exactness, HorizontalPattern, Pattern
 from optimus.plan import Plan, default_plan, lookup, replace_options
 from optimus.production import clear_journals, journals
-from verify.compare import Reference, Run, cotangents_like, differences, observe, reference
+from tests.hostile.registry import Hostile
+from verify.compare import Reference, Run, differences, observe, reference
 from verify.differential import quiet
 
 
-def _eager_to_fuse(pattern: Pattern) -> Pattern:
+def _small_groups(pattern: Pattern) -> Pattern:
     return replace_options(pattern, {"min_fuse_set_size": 2}) if isinstance(pattern, HorizontalPattern) else pattern
 
 
-FULL = Plan(tuple(map(_eager_to_fuse, default_plan())))
+FULL = Plan(tuple(map(_small_groups, default_plan())))
 BARE = FULL.without("normalization_pass")
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """What a compiled run did: observations, rewrites by pattern, rewrites given up because a pattern raised."""
+class Outcome:
+    """What the calls of a program did; if compiled, also the rewrites by pattern, those given up because a pattern raised, and the graphs."""
 
     run: Run
     again: Run | None
-    fired: Counter[str]
-    errors: list[str]
+    fired: Counter[str] = field(default_factory=Counter)
+    errors: tuple[str, ...] = ()
+    graphs: int = 0
 
     @property
     def bitwise(self) -> bool:
@@ -42,69 +44,68 @@ class Compiled:
         return all(lookup(name).exactness is Exactness.BITWISE for name in self.fired)
 
 
-def plan_of(way: str) -> Plan:
-    """The plan of one way to run a program."""
-    return BARE if way == "bare" else FULL
-
-
-def eager(program: Hostile, way: str, *, resized: bool = False) -> Run:
+def eager(program: Hostile, way: str) -> Outcome:
     """The program without a compiler."""
-    return _observe(program.build(), program, way, resized=resized)
-
-
-def compiled(program: Hostile, way: str, compiler: str = "aot_eager", *, rewriting: bool = True) -> Compiled:
-    """The program through ``compiler``, behind the plan or alone; with ``other`` sizes a second time if it has such."""
-    torch._dynamo.reset()
-    clear_journals()
-    backend = "optimus" if rewriting else compiler
-    options = {"compiler": compiler, "plan": plan_of(way)} if rewriting else None
     body = program.build()
-    with quiet():
-        made = torch.compile(body, backend=backend, options=options, dynamic=way == "dynamic" or None)
-        run = _observe(made, program, way, module=body)
-        again = _observe(made, program, way, module=body, resized=True) if _called_again(program, way) else None
+    return _outcome(body, body, program, way)
+
+
+def compiled(program: Hostile, way: str, compiler: str = "aot_eager", *, rewriting: bool = True) -> Outcome:
+    """The program through ``compiler``, behind the plan or alone."""
+    torch._dynamo.reset()
+    counters.clear()
+    clear_journals()
+    options = {"compiler": compiler, "plan": BARE if way == "bare" else FULL} if rewriting else None
+    body = program.build()
+    captured = torch._dynamo.config.patch(capture_scalar_outputs=program.capture, capture_dynamic_output_shape_ops=program.capture)
+    with captured, quiet():
+        made = torch.compile(body, backend="optimus" if rewriting else compiler, options=options, dynamic=way == "dynamic" or None)
+        found = _outcome(made, body, program, way)
     fired: Counter[str] = Counter()
-    errors = []
     for journal in journals():
         fired += journal.counts()
-        errors += [str(d) for d in journal.declined if d.reason == "error"]
+    errors = tuple(str(d) for journal in journals() for d in journal.declined if d.reason == "error")
+    graphs = counters["stats"]["unique_graphs"]
     torch._dynamo.reset()
-    return Compiled(run, again, fired, errors)
+    return Outcome(found.run, found.again, fired, errors, graphs)
 
 
-def _called_again(program: Hostile, way: str) -> bool:
-    return way == "dynamic" and program.other is not None
+def _outcome(call: Callable[..., Any], body: Any, program: Hostile, way: str) -> Outcome:
+    run = _observe(call, body, program, way)
+    return Outcome(run, None if program.other is None else _observe(call, body, program, way, resized=True))
 
 
-def differing(program: Hostile, way: str, base: Run, got: Compiled, *, bitwise: bool, base_again: Run | None = None) -> list[str]:
+def differing(program: Hostile, way: str, base: Outcome, got: Outcome, *, bitwise: bool) -> list[str]:
     """What ``got`` does that ``base`` does not, in the first call and in the second."""
-    found = differences(base, got.run, None if bitwise and _same(base, got.run) else exact(program, way, base), bitwise=bitwise)
-    if got.again is not None:
-        base_again = eager(program, way, resized=True) if base_again is None else base_again
-        more = differences(base_again, got.again, exact(program, way, base_again, resized=True), bitwise=bitwise)
-        found += [f"called again with other sizes: {d}" for d in more]
+    found = _differing(program, way, base.run, got.run, bitwise)
+    if base.again is not None and got.again is not None:
+        found += [f"called again: {d}" for d in _differing(program, way, base.again, got.again, bitwise, resized=True)]
     return found
 
 
-def _same(one: Run, other: Run) -> bool:
-    return not differences(one, other, None, bitwise=True)
+def _differing(program: Hostile, way: str, base: Run, got: Run, bitwise: bool, *, resized: bool = False) -> list[str]:
+    if not differences(base, got, bitwise=bitwise):
+        return []
+    return differences(base, got, _exact(program, way, base, resized), bitwise=bitwise)
 
 
-def exact(program: Hostile, way: str, run: Run, *, resized: bool = False) -> Reference | None:
+def _exact(program: Hostile, way: str, run: Run, resized: bool) -> Reference | None:
     """The float64 run to judge by, or None where there is none that means the same."""
     if program.exact or run.raised is not None:
         return None
     body = program.build()
-    inputs, count, names = _with_state(body, program, resized)
-    if _share_memory(inputs[:count]):
+    inputs, count, names = _with_state(body, program, way, resized)
+    if _share_memory(inputs[:count]) or any(isinstance(i, torch.Tensor) and i.is_complex() for i in inputs):
         return None
 
     def call(*given: Any) -> Any:
         if not isinstance(body, torch.nn.Module):
-            return _under(way, body, given)
+            return _call(body, program, way, given)
         state = dict(zip(names, given[count:], strict=True))
-        return _under(way, lambda *args: functional_call(body, state, args), given[:count])
+        return _call(lambda *args: functional_call(body, state, args), program, way, given[:count])
 
+    if way == "inference":
+        inputs = [i.detach() if isinstance(i, torch.Tensor) else i for i in inputs]
     with quiet():
         found = reference(call, inputs, run)
     return found if found is not None and _plausible(run, found) else None
@@ -112,47 +113,39 @@ def exact(program: Hostile, way: str, run: Run, *, resized: bool = False) -> Ref
 
 def _plausible(run: Run, found: Reference) -> bool:
     """A reference far from eager computes something else; judging by it would excuse anything."""
-    pairs = [*zip(run.outputs, found.outputs, strict=True), *zip(run.gradients, found.gradients, strict=True)]
-    for one, wide in pairs:
-        if isinstance(one, torch.Tensor) and isinstance(wide, torch.Tensor) and one.is_floating_point() and one.numel():
-            finite = wide[torch.isfinite(wide)].abs()
-            scale = float(finite.max()) if finite.numel() else 1.0
-            if one.shape != wide.shape or not torch.allclose(one.double(), wide, rtol=0.05, atol=0.05 * scale, equal_nan=True):
-                return False
-    return True
+    return all(_near(*zip(*pairs, strict=True)) for pairs in (_floats(run.outputs, found.outputs), _floats(run.gradients, found.gradients)) if pairs)
 
 
-def _observe(call: Callable[..., Any], program: Hostile, way: str, *, module: Any = None, resized: bool = False) -> Run:
-    """``call`` on new inputs, its parameters and buffers taken for inputs too, so that they and their gradients are compared."""
-    inputs, count, _ = _with_state(call if module is None else module, program, resized)
+def _floats(ones: Sequence[Any], wides: Sequence[Any]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    pairs = [(o, w) for o, w in zip(ones, wides, strict=False) if isinstance(o, torch.Tensor) and isinstance(w, torch.Tensor)]
+    return [(o.double(), w.double()) for o, w in pairs if w.is_floating_point()]
+
+
+def _near(ones: Sequence[torch.Tensor], wides: Sequence[torch.Tensor]) -> bool:
+    finite = torch.cat([w[torch.isfinite(w)].abs() for w in wides])
+    scale = float(finite.max()) if finite.numel() else 1.0
+    pairs = zip(ones, wides, strict=True)
+    return all(o.shape == w.shape and torch.allclose(o, w, rtol=0.05, atol=0.05 * scale, equal_nan=True) for o, w in pairs)
+
+
+def _observe(call: Callable[..., Any], body: Any, program: Hostile, way: str, *, resized: bool = False) -> Run:
+    """``call`` on new inputs; parameters and buffers of ``body`` count as inputs, so that they and their gradients are compared."""
+    inputs, count, _ = _with_state(body, program, way, resized)
     with quiet():
-        found = observe(lambda *given: _under(way, call, given[:count]), inputs, cotangents=None)
-    return replace(found, outputs=[_plain(o) for o in found.outputs])
+        return observe(lambda *given: _call(call, program, way, given[:count]), inputs, gradients=way != "inference")
 
 
-def _with_state(body: Any, program: Hostile, resized: bool) -> tuple[list[Any], int, list[str]]:
-    inputs: list[Any] = list(program.make_inputs(resized=resized))
-    count = len(inputs)
-    names: list[str] = []
-    if isinstance(body, torch.nn.Module):
-        state = {**dict(body.named_parameters()), **dict(body.named_buffers())}
-        names = list(state)
-        inputs += state.values()
-    return inputs, count, names
+def _with_state(body: Any, program: Hostile, way: str, resized: bool) -> tuple[list[Any], int, list[str]]:
+    inputs: list[Any] = list(program.make_inputs(way, resized=resized))
+    state = {**dict(body.named_parameters()), **dict(body.named_buffers())} if isinstance(body, torch.nn.Module) else {}
+    return [*inputs, *state.values()], len(inputs), list(state)
 
 
-def _under(way: str, call: Callable[..., Any], given: Sequence[Any]) -> Any:
-    with torch.no_grad() if way == "no_grad" else contextlib.nullcontext():
+def _call(call: Callable[..., Any], program: Hostile, way: str, given: Sequence[Any]) -> Any:
+    with program.around(), torch.no_grad() if way == "inference" else contextlib.nullcontext():
         return call(*given)
-
-
-def _plain(output: Any) -> Any:
-    return output if isinstance(output, (torch.Tensor, str, type(None))) or not hasattr(output, "__int__") else type(output)(output)
 
 
 def _share_memory(inputs: Sequence[Any]) -> bool:
     storages = [i.untyped_storage().data_ptr() for i in inputs if isinstance(i, torch.Tensor) and i.numel()]
     return len(storages) != len(set(storages))
-
-
-__all__ = ["BARE", "FULL", "Compiled", "compiled", "cotangents_like", "differing", "eager", "exact", "plan_of"]

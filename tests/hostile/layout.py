@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from hostile.registry import kind, many, randn
+from tests.hostile.registry import kind, many, randn
 
 results = kind("strides of results")
 
@@ -66,8 +66,8 @@ def linears_are_contiguous(x, v, w):
     return F.linear(x, v), F.linear(x, w)
 
 
-@results(lambda: [randn(3, 4), *many(3, 5, 4)], fires=("batch_linear",))
-def results_have_their_own_strides(x, u, v, w):
+@results(lambda: [randn(3, 4), *many(3, 5, 4)])
+def strides_known_beforehand(x, u, v, w):
     return tuple(F.linear(x, t).stride() for t in (u, v, w)), F.linear(x, u).t()
 
 
@@ -96,7 +96,78 @@ def softmax_of_a_moved_result(x):
     return torch.softmax(y, -1), F.layer_norm(y, (12,)), y @ y.t()
 
 
+@results(lambda: [randn(64, 30, 50)], fires=("unbind_stack_pass",))
+def sums_of_moved_results(x):
+    """Sums run along the strides; other strides, other rounding."""
+    y = torch.stack(torch.unbind(x, 1))
+    return y.sum(), y.mean((0, 2)), y.flatten(1) @ y.flatten(1).t()
+
+
+@results(lambda: [randn(64, 90)], fires=("split_cat_pass",))
+def sums_of_joined_results(x):
+    y = torch.cat(torch.split(x, 30, 1), 0)
+    return y.sum(), y.mean(0), torch.softmax(y, 0), y.norm()
+
+
+@results(lambda: [randn(3, 6)], grad=False)
+def result_put_into_a_buffer(x):
+    y = torch.stack(torch.unbind(x, 1))
+    out = torch.empty(6, 3)
+    torch.mul(y, 2, out=out)
+    return out, y.sum(0)
+
+
+@results(lambda: [randn(3, 6)], grad=False)
+def result_copied_into_its_like(x):
+    y = torch.stack(torch.unbind(x, 1))
+    same = torch.empty_like(y)
+    same.copy_(y)
+    return same, y + 0
+
+
+@results(lambda: [randn(40, 80), randn(40, 80)], fires=("batch_tanh",))
+def tanh_of_columns_apart(x, y):
+    """Element-wise functions of strided operands may run in another loop."""
+    return torch.tanh(x[:, ::2]), torch.tanh(y[:, ::2]), torch.tanh(x[:, 1::2]), torch.tanh(y[:, :40]), torch.tanh(x[:, :40])
+
+
+@results(lambda: many(3, 7, 13), fires=("batch_tanh",))
+def tanh_of_odd_lengths(x, y, z):
+    return torch.tanh(x), torch.tanh(y), torch.tanh(z[:, :13] * 2)
+
+
 readers = kind("readers of strides inside the program")
+
+
+@readers(lambda: [randn(5, 4)[1:4]], dynamic=False)
+def source_with_an_offset_read_by_strides(x):
+    """Strides and offset count from the start of the storage, and a join starts there."""
+    return torch.as_strided(torch.cat(torch.split(x, 2, 1), 1), (5,), (2,), 1) * 2
+
+
+@readers(lambda: [randn(5, 4)], dynamic=False)
+def slice_read_by_strides(base):
+    y = torch.stack(torch.unbind((base * 1)[1:4]))
+    return torch.as_strided(y, (3, 2), (4, 1), 2) * 1, y.sum()
+
+
+@readers(lambda: many(2, 3, 4), dynamic=False, fires=("batch_tanh",))
+def second_member_read_by_strides(x, y):
+    p, q = torch.tanh(x), torch.tanh(y)
+    return torch.as_strided(q, (4,), (2,), 0) * 2, p * q
+
+
+@readers(lambda: [randn(1, 4)], grad=False)
+def single_column_reinterpreted(x):
+    """A dimension of extent 1 has a stride too, and a change of the element's width asks for it."""
+    return torch.cat(torch.split(x.t(), 2, 0), 0).view(torch.float16) + 1
+
+
+@readers(lambda: [randn(4, 6)], grad=False)
+def single_columns_reinterpreted(x):
+    a = torch.cat(torch.split(x[:, :1], 2, 0), 0).view(torch.int16)
+    b = torch.stack(torch.unbind(x[:1].t(), 1), 1).view(torch.int16)
+    return a + 1, b + 1, torch.cat(torch.unbind(x.unsqueeze(2), 1), 0).view(torch.int16) * 2
 
 
 @readers(lambda: [randn(2, 3, 4)], inductor=True)
@@ -230,3 +301,48 @@ def layers_that_look(x):
     return torch.view_as_complex(y.unflatten(-1, (2, 2))).abs(), F.pixel_shuffle(
         torch.cat(torch.split(x.repeat(1, 1, 1), 1, 1)).unsqueeze(0)[:, :4], 2
     )
+
+
+lazy = kind("conjugation and negation that wait", grad=False)
+
+
+def complex_numbers(*shape: int) -> list[torch.Tensor]:
+    return [torch.complex(randn(*shape), randn(*shape))]
+
+
+@lazy(lambda: complex_numbers(2, 4))
+def conjugate_joined_then_read_as_real(x):
+    """A join carries its conjugation out, a view does not."""
+    return torch.view_as_real(torch.cat(torch.split(x.conj(), 2, 1), 1)) + 1
+
+
+@lazy(lambda: complex_numbers(2, 4))
+def conjugate_stacked_then_read_as_real(x):
+    return torch.view_as_real(torch.stack(torch.unbind(x.conj()))) * 2
+
+
+@lazy(lambda: complex_numbers(2, 4))
+def conjugate_joined_and_returned(x):
+    y = torch.cat(torch.split(x.conj(), 2, 1), 1)
+    return y, torch.stack(torch.unbind(x.conj(), 1)), y.is_conj()
+
+
+@lazy(lambda: complex_numbers(2, 4))
+def negated_part_reinterpreted(x):
+    y = x.conj().imag
+    return torch.cat(torch.split(y, 2, 1), 1).view(torch.int32) + 1, torch.stack(torch.unbind(y)).view(torch.int32) + 1
+
+
+@lazy(lambda: complex_numbers(2, 4))
+def conjugate_written(x):
+    y = x.conj()
+    z = torch.cat(torch.split(y, 2, 1), 1)
+    y.mul_(2)
+    return z + 1, x
+
+
+@lazy(lambda: [*many(2, 3, 4, 2), *many(2, 5, 4, 2)], grad=True)
+def conjugates_in_linears(a, b, u, v):
+    a, b, u, v = (torch.view_as_complex(t) for t in (a, b, u, v))
+    out = F.linear(a, u), F.linear(b, v.conj()), F.linear(a.conj(), v), F.linear(b.conj(), u.conj())
+    return torch.view_as_real(torch.stack(out))

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from hostile.registry import kind, many, randn
+from tests.hostile.registry import kind, many, randn
 
-grads = kind("across grad modes")
+grads = kind("across grad modes", dynamic=False)
 
 
 @grads(lambda: many(6, 3, 4), fires=("batch_tanh",), inductor=True)
@@ -78,9 +78,61 @@ def cut_without_and_joined_with_gradients(x):
 @grads(lambda: [randn(3, 6)], fires=("split_cat_pass", "unbind_stack_pass"))
 def all_within_a_region(x):
     with torch.no_grad():
-        y = torch.cat(torch.split(x, 2, 1), 1).sin()
-        z = torch.stack(torch.unbind(x), 1).cos()
-    return y, z, x * 2
+        y = x * 1
+        z, w = torch.cat(torch.split(y, 2, 1), 1).sin(), torch.stack(torch.unbind(y), 1).cos()
+    return z, w, x * 2
+
+
+@grads(lambda: [randn(3, 6)])
+def trained_leaf_within_a_region(x):
+    """A view of a leaf that is trained says that it is trained too, a copy does not."""
+    with torch.no_grad():
+        y = torch.cat(torch.split(x, 2, 1), 1)
+        z = torch.stack(torch.unbind(x), 1)
+        w = torch.tanh(torch.split(x, 3, 1)[0]) + torch.tanh(x[:, 3:])
+    return y, z, w, x * 2
+
+
+@grads(lambda: [randn(3, 6)])
+def leaf_updated_within_a_region(x):
+    """What was copied before keeps the old values, for the backward pass too."""
+    w = x * 1
+    z = torch.cat(torch.split(w, 2, 1), 1)
+    with torch.no_grad():
+        w.sub_(0.1)
+    return z * 2, w + 0
+
+
+@grads(lambda: [randn(3, 4)], module=True)
+def parameter_updated_within_a_region():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(3, 4))
+
+        def forward(self, x):
+            before = torch.cat(torch.split(self.weight, 2, 1), 1)
+            with torch.no_grad():
+                self.weight.sub_(0.1)
+            return before * x
+
+    return Model()
+
+
+@grads(lambda: [randn(3, 4)], module=True)
+def parameter_updated_beside_members():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(3, 4))
+
+        def forward(self, x):
+            p = torch.tanh(self.weight)
+            with torch.no_grad():
+                self.weight.mul_(0.9)
+            return p * x, torch.tanh(x), torch.tanh(x + 1)
+
+    return Model()
 
 
 @grads(lambda: [randn(2, 12)])
@@ -132,7 +184,32 @@ def detached_members(a, b, c, d):
     return torch.tanh(a), torch.tanh(b.detach()), torch.tanh(c).detach(), torch.tanh(d)
 
 
-autocast = kind("across autocast")
+autocast = kind("across autocast", dynamic=False)
+
+
+@autocast(lambda: [*many(2, 3, 4), *many(2, 4, 4), *many(2, 4)], around=lambda: torch.autocast("cpu", torch.bfloat16), fires=("batch_linear",))
+def called_under_autocast(a, b, u, v, p, q):
+    c = a @ u.t()
+    return F.linear(a, u, p), F.linear(b, v, q), torch.tanh(a), torch.tanh(c), torch.cat(torch.split(c, 2, 1), 1), torch.cat([a, c], 1)
+
+
+@autocast(lambda: [*many(2, 3, 4), *many(2, 4, 4)], around=lambda: torch.autocast("cpu", torch.bfloat16))
+def autocast_left_inside(a, b, u, v):
+    p = F.linear(a, u)
+    with torch.autocast("cpu", enabled=False):
+        q = F.linear(b, v)
+    return p, q, F.linear(b, u)
+
+
+@autocast(lambda: [*many(2, 3, 4), *many(2, 4, 4)], around=torch.inference_mode, grad=False)
+def called_under_inference_mode(a, b, u, v):
+    return (
+        F.linear(a, u) + F.linear(b, v),
+        torch.cat(torch.split(a, 2, 1), 1),
+        torch.stack(torch.unbind(b)),
+        a.split(2, 1),
+        torch.tanh(a) + torch.tanh(b),
+    )
 
 
 @autocast(lambda: [*many(6, 3, 4), *many(6, 4, 4)], fires=("batch_linear",), inductor=True)
@@ -213,7 +290,7 @@ def norms_under_autocast(*xs):
     return (*inside, *(F.layer_norm(x, (8,)) for x in xs[2:]))
 
 
-regions = kind("across checkpoint and other regions")
+regions = kind("across checkpoint and other regions", dynamic=False)
 
 
 @regions(lambda: [*many(4, 3, 4), *many(4, 4, 4)], fires=("batch_linear",))
@@ -280,7 +357,7 @@ def branches(a, b, c):
     return torch.cond(a.shape[0] > 2, upper, lower, (a, b)), torch.tanh(c) + torch.tanh(a)
 
 
-@regions(lambda: many(3, 3, 4), no_grad=False, grad=False)
+@regions(lambda: many(3, 3, 4), grad=False)
 def branch_on_a_value(a, b, c):
     def upper(x, y):
         return torch.tanh(x) + torch.tanh(y)
@@ -303,7 +380,107 @@ def gradient_taken_inside(x):
     return slope(x), torch.tanh(x) + torch.tanh(x + 1)
 
 
-draws = kind("random draws between members")
+@regions(lambda: [randn(3, 4)], grad=False)
+def input_written_in_a_checkpoint(x):
+    """Nothing in the call of the region says that it writes."""
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    s = checkpoint(lambda t: t.mul_(2) + 1, x, use_reentrant=False)
+    return z * 2, s
+
+
+@regions(lambda: [randn(3, 4)])
+def intermediate_written_in_a_checkpoint(x):
+    y = x * 1
+    z = torch.stack(torch.unbind(y))
+    p = torch.tanh(y * 1)
+    s = checkpoint(lambda t: t.mul_(2) + 1, y, use_reentrant=False)
+    return z * 2, s, p + torch.tanh(y * 3)
+
+
+@regions(lambda: [randn(3, 4)])
+def view_made_in_a_checkpoint_written(x):
+    y = x * 1
+    v = checkpoint(lambda t: t[0], y, use_reentrant=False)
+    z = torch.cat(torch.split(y, 2, 1), 1)
+    v.mul_(3)
+    return z * 2, y
+
+
+@regions(lambda: [randn(3, 6)], grad=False)
+def body_of_a_loop(x):
+    from torch._higher_order_ops import while_loop
+
+    def body(i, t):
+        return i + 1, torch.cat(torch.split(t, 2, 1), 1)
+
+    return while_loop(lambda i, t: i < 3, body, (torch.zeros((), dtype=torch.int64), x))
+
+
+@regions(lambda: [randn(3, 6)], grad=False)
+def branches_that_return_joins(x):
+    """What a branch returns must be new."""
+    return torch.cond(x.sum() > 0, lambda t: torch.cat(torch.split(t, 2, 1), 1), lambda t: torch.stack(torch.unbind(t, 1), 1), (x,))
+
+
+@regions(lambda: many(3, 3, 4))
+def function_with_its_own_gradient(a, b, c):
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return torch.cat(torch.split(x, 2, 1), 1)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return torch.cat(torch.split(g, 2, 1), 1) * torch.tanh(x) + torch.tanh(g)
+
+    return Square.apply(a), Square.apply(torch.tanh(b)), torch.tanh(c)
+
+
+@regions(lambda: many(3, 3, 4), inference=False)
+def hook_on_a_member(a, b, c):
+    p = torch.tanh(a)
+    p.register_hook(lambda g: g * 2)
+    return p + torch.tanh(b), torch.tanh(c)
+
+
+draws = kind("random draws between members", dynamic=False)
+
+
+@draws(lambda: many(4, 3, 4), exact=True, fires=("batch_tanh",))
+def every_kind_of_draw(a, b, c, d):
+    drawn = [
+        a + torch.normal(0.0, 1.0, (3, 4)),
+        b * torch.poisson(torch.full((3, 4), 2.0)),
+        c + torch.randint(0, 5, (3, 4)),
+        d + torch.empty(3, 4).exponential_(),
+        a + torch.multinomial(torch.ones(3, 4), 4),
+        b + torch.randperm(4),
+        c + torch.randint_like(c, 5),
+        d + F.gumbel_softmax(d),
+        F.rrelu(a, training=True),
+        F.alpha_dropout(b, 0.3, True),
+        torch.native_dropout(c, 0.5, True)[0],
+        F.dropout1d(d[None], 0.5, True)[0],
+    ]
+    return tuple(torch.tanh(x) for x in drawn)
+
+
+@draws(lambda: many(4, 3, 4), exact=True, fires=("batch_tanh",))
+def every_kind_of_draw_in_place(a, b, c, d):
+    t = a.detach().clone()
+    p = torch.tanh(t)
+    q, r, s = torch.tanh(b + t.random_(5)), torch.tanh(c + t.cauchy_()), torch.tanh(d + t.geometric_(0.3))
+    return p, q, r, s, torch.tanh(t.log_normal_()), torch.tanh(t.bernoulli_(0.5)), torch.tanh(t.normal_())
+
+
+@draws(lambda: many(3, 3, 4), exact=True)
+def dropout_in_place(a, b, c):
+    p = torch.tanh(a)
+    q = b * 1
+    F.dropout(q, 0.5, True, True)
+    return p, torch.tanh(q), torch.tanh(c), q
 
 
 @draws(lambda: many(4, 3, 4), exact=True, fires=("batch_tanh",))

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from hostile.registry import ints, kind, many, randn, trained
+from tests.hostile.registry import ints, kind, many, randn, trained
 
 copies = kind("a copy becomes a view")
 
@@ -199,7 +199,7 @@ def detached_in_the_middle(x):
     return y.sin(), z + 1.0
 
 
-between = kind("writes between members")
+between = kind("writes between members", dynamic=False)
 
 
 @between(lambda: [randn(3, 4)], grad=False, inductor=True)
@@ -286,7 +286,212 @@ def table_written_between_lookups(i, table):
     return torch.tanh(a), torch.tanh(F.embedding(i.abs() % 5, table))
 
 
-inplace = kind("operators that write by keyword or name")
+hidden = kind("writes that no argument shows", dynamic=False)
+
+
+@hidden(lambda: many(2, 3, 4), grad=False, inductor=True)
+def list_written_between_members(x, y):
+    """Operators on lists write every tensor of the list."""
+    a = torch.tanh(x)
+    torch._foreach_add_([x, y], 1)
+    return a, torch.tanh(x), torch.tanh(y)
+
+
+@hidden(lambda: many(2, 3, 4), grad=False)
+def list_with_the_source_written(x, y):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    torch._foreach_mul_([x, y], 3)
+    return z * 2
+
+
+@hidden(lambda: many(2, 3, 4), grad=False)
+def list_with_the_join_written(x, y):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    torch._foreach_mul_([z, y], 3)
+    return z * 2, x + 1
+
+
+@hidden(lambda: many(2, 3, 4), grad=False)
+def list_copied_over(x, y):
+    z = torch.stack(torch.unbind(x))
+    torch._foreach_copy_([x], [y])
+    return z * 2
+
+
+@hidden(lambda: many(3, 3, 4), module=True)
+def step_of_an_optimizer():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weight", torch.randn(3, 4))
+            self.register_buffer("other", torch.randn(3, 4))
+
+        def forward(self, a, b, c):
+            before = torch.cat(torch.split(self.weight, 2, 1), 1)
+            p = torch.tanh(self.weight)
+            torch._foreach_add_([self.weight, self.other], [a.detach(), b.detach()], alpha=-0.1)
+            return before * c, p, torch.tanh(self.weight)
+
+    return Model()
+
+
+@hidden(lambda: [*many(2, 3, 4), torch.zeros(3, 4, dtype=torch.int64)], grad=False)
+def sorted_into_the_source(x, w, places):
+    """Two buffers are given as a pair."""
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    torch.sort(w, out=(x, places))
+    return z * 2
+
+
+@hidden(lambda: [*many(2, 3, 4), torch.zeros(3, 4, dtype=torch.int64)], grad=False)
+def sorted_into_the_join(x, w, places):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    torch.sort(w, out=(z, places))
+    return z * 2, x + 1
+
+
+@hidden(lambda: [randn(3, 4), randn(3, 3, 4), torch.zeros(3, 4, dtype=torch.int64)], grad=False)
+def maximum_into_the_source(x, w, places):
+    z = torch.stack(torch.unbind(x))
+    a = torch.tanh(x)
+    torch.max(w, 1, out=(x, places))
+    return z * 2, a, torch.tanh(x)
+
+
+@hidden(lambda: [randn(3, 6)], grad=False)
+def source_written_as_an_array(x):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    array = x.numpy()
+    array[0] = 7
+    return z * 2
+
+
+@hidden(lambda: [randn(3, 6)], grad=False)
+def stack_written_as_an_array(x):
+    z = torch.stack(torch.unbind(x))
+    array = z.numpy()
+    array += 1
+    return x * 2, torch.from_numpy(array) * 1
+
+
+@hidden(lambda: [randn(3, 6)], grad=False)
+def operand_written_as_an_array(x):
+    p = torch.tanh(x)
+    array = x.numpy()
+    array *= 2
+    return p, torch.tanh(x)
+
+
+def scrambled(t):
+    t.mul_(3)
+    return t + 0
+
+
+torch._dynamo.allow_in_graph(scrambled)
+
+
+@hidden(lambda: [randn(3, 4)], grad=False)
+def source_written_by_an_unknown_function(x):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    s = scrambled(x)
+    return z * 2, s
+
+
+@hidden(lambda: [randn(3, 4)], grad=False)
+def join_written_by_an_unknown_function(x):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    s = scrambled(z)
+    return z * 2, s, x + 1
+
+
+@hidden(lambda: [randn(3, 4)], grad=False)
+def operand_written_by_an_unknown_function(x):
+    p = torch.tanh(x)
+    s = scrambled(x)
+    return p, torch.tanh(x), torch.tanh(s)
+
+
+@torch.library.custom_op("hostile::raise_", mutates_args=("t",))
+def raised(t: torch.Tensor, by: float) -> None:
+    t.add_(by)
+
+
+@torch.library.custom_op("hostile::raise_all_", mutates_args=("ts",))
+def all_raised(ts: list[torch.Tensor], by: float) -> None:
+    for t in ts:
+        t.add_(by)
+
+
+@hidden(lambda: [randn(3, 4)], grad=False)
+def written_by_a_registered_operator(x):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    a = torch.tanh(x)
+    raised(x, 2.0)
+    return z * 2, a, torch.tanh(x)
+
+
+@hidden(lambda: [randn(3, 4)], grad=False)
+def join_written_by_a_registered_operator(x):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    raised(z, 2.0)
+    return z * 2, x + 1
+
+
+@hidden(lambda: many(2, 3, 4), grad=False)
+def list_written_by_a_registered_operator(x, y):
+    z = torch.cat(torch.split(x, 2, 1), 1)
+    a = torch.tanh(y)
+    all_raised([x, y], 2.0)
+    return z * 2, a, torch.tanh(y)
+
+
+@hidden(lambda: [randn(3, 6)], grad=False)
+def written_through_properties(x):
+    y = torch.cat(torch.split(x, 2, 1), 1)
+    y.T[0] = 5
+    z = torch.stack(torch.unbind(x, 1))
+    z.data.mul_(2)
+    w = torch.atleast_3d(torch.cat(torch.unbind(x)))
+    w.zero_()
+    return x + 1, y.mT * 2, z * 1, w
+
+
+@hidden(lambda: [randn(3, 6)], grad=False)
+def source_replaced_afterwards(x):
+    y, w = x * 1, x * 2
+    z, u = torch.cat(torch.split(y, 2, 1), 1), torch.cat(torch.split(w, 2, 1), 1)
+    y.set_(torch.ones(3, 6))
+    w.resize_(2, 3)
+    return z * 2, u * 2, y + 1, w + 1
+
+
+@hidden(lambda: [randn(3, 6)], grad=False)
+def source_turned_afterwards(x):
+    y = x * 1
+    z = torch.cat(torch.split(y, 2, 1), 1)
+    y.t_()
+    x.t_()
+    return z * 2, y + 1, torch.stack(torch.unbind(x))
+
+
+@hidden(lambda: many(2, 3, 6))
+def trained_by_a_write(x, w):
+    """A write may make a value trained that was not."""
+    y = torch.cat(torch.split(x.detach(), 2, 1), 1)
+    z, u = torch.tanh(x.detach()), torch.tanh(x.detach() + 1)
+    y.mul_(w)
+    z.mul_(w)
+    return y * 2, z, u
+
+
+@hidden(lambda: [randn(4, 4)], grad=False)
+def rows_swapped(x):
+    y = torch.cat(torch.split(x, 2, 1), 1)
+    x[0], x[1] = x[1].clone(), x[0].clone()
+    return y + 0
+
+
+inplace = kind("operators that write by keyword or name", dynamic=False)
 
 
 @inplace(lambda: many(5, 3, 4))
@@ -440,7 +645,7 @@ class Towers(nn.Module):
         return torch.cat([self.use(layer(x + i)) for i, layer in enumerate(self.layers)])
 
 
-aliases = kind("a view becomes a copy")
+aliases = kind("a view becomes a copy", dynamic=False)
 
 
 @aliases(lambda: many(5, 3, 4), grad=False)
@@ -530,7 +735,7 @@ def slices_returned_in_training(x):
     return a, b, y, torch.stack([a, b])
 
 
-inputs = kind("inputs over one storage")
+inputs = kind("inputs over one storage", dynamic=False)
 
 
 def overlapping():
@@ -596,7 +801,7 @@ def a_matrix_and_its_transpose(x, y):
     return torch.tanh(x), torch.tanh(y), torch.cat(torch.split(x, 2, 1), 1), torch.stack(torch.unbind(y, 1))
 
 
-views = kind("writes through views")
+views = kind("writes through views", dynamic=False)
 
 
 @views(lambda: [torch.ones(2, 4), torch.arange(6.0).view(3, 2), torch.tensor([0, 3, 1])], grad=False)
@@ -607,7 +812,7 @@ def added_through_a_permuted_view(x, a, index):
     return y
 
 
-@views(lambda: [randn(2, 3, 4), randn(5, 4)])
+@views(lambda: [randn(2, 3, 4), randn(5, 4)], grad=False)
 def view_turned_in_place_before_a_linear(x, w):
     """https://github.com/pytorch/pytorch/issues/104020 The linear reads what the view became."""
     v = x.clone().permute(0, 2, 1)
@@ -639,7 +844,7 @@ def pieces_of_an_intermediate_written(x):
     return torch.cat(torch.split(y, 2, 1), 1).sin(), y
 
 
-@views(lambda: [randn(3, 6)])
+@views(lambda: [randn(3, 6)], grad=False)
 def narrow_written_between_cut_and_join(x):
     y = x * 1
     a, b, c = torch.split(y, 2, 1)
@@ -647,10 +852,52 @@ def narrow_written_between_cut_and_join(x):
     return torch.cat([a, b, c], 1).sin(), torch.stack([a, b, c]).cos()
 
 
+@views(lambda: [randn(3, 4)])
+def even_part_written_in_training(x):
+    """``tensor_split`` makes each piece a view of its own, which may be written; ``split`` does not."""
+    y = x * 1
+    a, b = torch.tensor_split(y, 2, 1)
+    a.mul_(2)
+    return y, b + 1
+
+
+@views(lambda: [randn(3, 6)])
+def even_part_beside_a_run_written_in_training(x):
+    y = x * 1
+    a, b, c = torch.tensor_split(y, 3, 1)
+    z = torch.cat([b, c], 1)
+    a.mul_(2)
+    return y, z * 2
+
+
+@views(lambda: [randn(3, 6)])
+def even_part_of_a_part_written_in_training(x):
+    y = x * 1
+    a, b = torch.tensor_split(y, [2], 1)
+    c, d = torch.tensor_split(b, 2, 1)
+    c.mul_(2)
+    return a + 1, c + 1, d + 1, y
+
+
+@views(lambda: [randn(3, 6)])
+def slices_written_in_training(x):
+    y = x * 1
+    a, b = y[:, :3], y[:, 3:]
+    a.mul_(2)
+    return torch.cat([a, b], 1), y
+
+
+@views(lambda: [randn(1, 6)])
+def expanded_then_joined_then_written(x):
+    y = torch.cat(torch.split(x.expand(4, 6), 2, 1), 1)
+    y[0] = 1
+    return y, torch.broadcast_tensors(x, y)[0] * 2
+
+
 @views(lambda: [randn(3, 6)])
 def unrelated_view_written(x):
     """A write elsewhere in the graph, to storage that no match reads."""
-    other = x.exp()
+    other = x * 2
     y = torch.cat(torch.split(x, 2, 1), 1).sin()
     other[0] = 0
     return y + other, torch.stack(x.unbind()).cos()

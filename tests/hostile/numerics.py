@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from hostile.registry import ints, kind, many, randn
+from tests.hostile.registry import ints, kind, many, randn
 
-einsum = kind("einsum")
+einsum = kind("einsum", dynamic=False)
 
 
 @einsum(lambda: [randn(3, 4, 16), randn(3, 16, 16), randn(3, 1, 16)])
@@ -44,7 +44,7 @@ def einsum_with_extents_of_one(x, w):
     return torch.einsum("bni,bnio->bno", x, w) + 1, torch.einsum("b n i, b n i o -> b n o", x, w)
 
 
-products = kind("matrix products")
+products = kind("matrix products", dynamic=False)
 
 
 @products(lambda: [randn(4), randn(3, 5), randn(5, 4)])
@@ -159,7 +159,7 @@ def signed_zeros(a, b, v, w):
     return F.linear(a, v), F.linear(b, w), torch.tanh(a), torch.tanh(b), torch.cat(torch.split(b, 2, 1), 1)
 
 
-precision = kind("precision and special values")
+precision = kind("precision and special values", dynamic=False)
 
 
 @precision(lambda: [randn(2, 30, 50)], module=True)
@@ -255,7 +255,7 @@ def part_of_a_join_depends_on_another(x):
     return torch.argmax(torch.cat((r, -r), dim=-1), dim=-1)
 
 
-attention = kind("false matches")
+attention = kind("false matches", dynamic=False)
 
 
 @attention(lambda: many(3, 2, 4, 4, 4))
@@ -304,7 +304,7 @@ def gated_halves(x):
     return gate * value, torch.cat([gate, value], -1), F.glu(x)
 
 
-quantise = kind("quantisation")
+quantise = kind("quantisation", dynamic=False)
 
 
 def rowwise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 import torch.nn.functional as F
 
-from hostile.registry import ints, kind, many, randn, trained
+from tests.hostile.registry import ints, kind, many, randn, trained
 
-refused = functools.partial(kind("programs that eager refuses"), refused=True, grad=False)
+refused = kind("programs that eager refuses", refused=True, grad=False, dynamic=False)
 
 
 @refused(lambda: [randn(1, 5)])
@@ -129,7 +127,7 @@ def result_that_does_not_fit_the_buffer(x, out):
     return torch.tanh(x, out=out)
 
 
-@refused(lambda: [trained(randn(3, 4))], dynamic=False)
+@refused(lambda: [trained(randn(3, 4))])
 def trained_input_written(x):
     y = torch.tanh(x)
     x.add_(1)
@@ -143,7 +141,7 @@ def whole_numbers_divided_in_place(x, y):
 
 
 @refused(lambda: [randn(3, 4)])
-def stored_in_one_place_written_twice(x):
+def one_place_written_several_times(x):
     y = x[:1].expand(3, 4)
     y.add_(1)
     return torch.cat(torch.split(y, 2, 1), 1)
@@ -163,3 +161,27 @@ def squeezed_dimension_that_is_not_there(x):
 @refused(lambda: [randn(4, 6)])
 def reshaped_to_another_count(x):
     return torch.cat([p.reshape(3, 3) for p in torch.split(x, 2, 1)])
+
+
+@refused(lambda: [trained(randn(3, 6))])
+def piece_written_in_training(x):
+    """A piece is one of several views, and none of them may be written."""
+    y = x * 1
+    a, b, c = torch.split(y, 2, 1)
+    a.mul_(2)
+    return torch.cat([a, b, c], 1)
+
+
+@refused(lambda: [trained(randn(3, 6))])
+def source_written_before_its_pieces_are_read(x):
+    y = x * 1
+    a, b, c = torch.split(y, 2, 1)
+    y.narrow(1, 1, 2).fill_(9)
+    return torch.cat([a, b, c], 1).sin()
+
+
+@refused(lambda: [trained(randn(3, 6))])
+def slice_written_in_training(x):
+    a, b, c = torch.unbind(x * 1)
+    b.add_(1)
+    return torch.stack([a, b, c])

@@ -7,6 +7,7 @@ careful; it is the name of the decorator that the programs of this kind carry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,10 @@ class Hostile:
 
     ``grad``: floating-point inputs require gradients (those that the builder made so do in any case).
     ``exact``: a float64 run is no reference (random draws, sizes taken from values), so bits must agree.
-    ``refused``: eager raises. ``fires``: patterns that must apply, so that the program tests what it is meant to.
-    ``other``: inputs of other sizes for a second call of what was compiled with dynamic sizes.
+    ``capture``: sizes that depend on values are symbols, where they would break the graph otherwise.
+    ``around``: the mode in which the program is called. ``refused``: eager raises.
+    ``fires``: patterns that must apply, so that the program tests what it is meant to.
+    ``other``: inputs of other sizes for a second call.
     """
 
     name: str
@@ -32,9 +35,11 @@ class Hostile:
     module: bool = False
     grad: bool = True
     dynamic: bool = True
-    no_grad: bool = True
+    inference: bool = True
     bare: bool = False
     exact: bool = False
+    capture: bool = False
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
     refused: bool = False
     inductor: bool = False
     fires: tuple[str, ...] = ()
@@ -42,8 +47,8 @@ class Hostile:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """``plain``; ``no_grad``: under ``torch.no_grad``; ``dynamic``: symbolic sizes; ``bare``: no pattern in front of the others."""
-        chosen = {"plain": True, "no_grad": self.grad and self.no_grad, "dynamic": self.dynamic, "bare": self.bare}
+        """``plain``; ``inference``: no gradients at all; ``dynamic``: symbolic sizes; ``bare``: without ``normalization_pass`` in front."""
+        chosen = {"plain": True, "inference": self.grad and self.inference, "dynamic": self.dynamic, "bare": self.bare}
         return tuple(way for way, wanted in chosen.items() if wanted)
 
     def build(self) -> Callable[..., Any]:
@@ -51,18 +56,25 @@ class Hostile:
         torch.manual_seed(1)
         return self.body() if self.module else self.body
 
-    def make_inputs(self, *, resized: bool = False) -> tuple[Any, ...]:
+    def make_inputs(self, way: str = "plain", *, resized: bool = False) -> tuple[Any, ...]:
         """New inputs, the same every time."""
         torch.manual_seed(0)
         chosen = self.other if resized and self.other is not None else self.inputs
         made = tuple(chosen())
         for given in made:
-            if self.grad and isinstance(given, torch.Tensor) and given.is_floating_point() and given.is_leaf and not given._is_view():
+            if (
+                self.grad
+                and way != "inference"
+                and isinstance(given, torch.Tensor)
+                and given.is_floating_point()
+                and given.is_leaf
+                and not given._is_view()
+            ):
                 given.requires_grad_()
         return made
 
 
-def kind(what: str) -> Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]:
+def kind(what: str, **defaults: Any) -> Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]:
     """The decorator for programs of one kind: ``@decorator(inputs, **options)``, options as in :class:`Hostile`."""
 
     def decorator(inputs: Callable[[], Sequence[Any]], **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -70,7 +82,7 @@ def kind(what: str) -> Callable[..., Callable[[Callable[..., Any]], Callable[...
             place = body.__module__.rpartition(".")[2]
             name = f"{place}/{body.__name__}"
             assert name not in PROGRAMS, f"two programs are called {name}"
-            PROGRAMS[name] = Hostile(name, what, body, inputs, **options)
+            PROGRAMS[name] = Hostile(name, what, body, inputs, **{**defaults, **options})
             return body
 
         return register
@@ -80,7 +92,7 @@ def kind(what: str) -> Callable[..., Callable[[Callable[..., Any]], Callable[...
 
 def randn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Normal draws."""
-    return torch.randn(*shape, dtype=torch.float64).to(dtype)
+    return torch.randn(shape, dtype=torch.float64).to(dtype)
 
 
 def many(count: int, *shape: int, dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:

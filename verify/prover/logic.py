@@ -6,7 +6,8 @@ they are equal, or their bodies differ at some place. That is extensionality wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,20 +21,22 @@ WHOLE = z3.DeclareSort("U")
 DECIDE_MS = 2000
 
 
-@dataclass
+@dataclass(eq=False)
 class Extensional:
-    """A constant that stands for a sum, or for a whole result, and the functions it depends on."""
+    """A constant that stands for a sum, or for a whole result, and the functions it depends on.
+
+    ``family``: only members of one can be equal. ``height``: how deep sums nest in the bodies. ``likeness``: the functions in
+    the bodies; constants that agree here are worth tying together first. ``side``: of the two programs, the one it comes from.
+    """
 
     constant: z3.ExprRef
-    symbol: Symbol
     parts: tuple[Part, ...]
-    kernel: str = ""
-    likeness: frozenset[str] = frozenset()
-
-    @property
-    def is_total(self) -> bool:
-        """Whether it is a sum."""
-        return bool(self.kernel)
+    is_total: bool
+    kernel: Hashable
+    family: int
+    height: int
+    likeness: frozenset[str]
+    side: str
 
 
 @dataclass
@@ -41,12 +44,15 @@ class SolverLogic:
     """An instance of :class:`verify.semantics.logic.Logic`. ``premises`` hold throughout."""
 
     premises: list[z3.BoolRef] = field(default_factory=list)
-    extensional: dict[str, Extensional] = field(default_factory=dict)
+    extensional: dict[int, Extensional] = field(default_factory=dict)
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
+    _families: dict[Any, int] = field(default_factory=dict)
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
     _solver: z3.Solver | None = None
     _names: int = 0
+    _depth: int = 0
+    _side: str = ""
 
     def fresh(self, prefix: str) -> str:
         """A name not used before."""
@@ -56,6 +62,20 @@ class SolverLogic:
     def integer(self, prefix: str) -> z3.ArithRef:
         """A new integer variable."""
         return z3.Int(self.fresh(prefix))
+
+    @contextmanager
+    def on(self, side: str) -> Iterator[None]:
+        """Sums and black boxes made inside come from ``side``."""
+        before, self._side = self._side, side
+        try:
+            yield
+        finally:
+            self._side = before
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether any sum has been formed."""
+        return any(e.is_total for e in self.extensional.values())
 
     def ite(self, condition: Cond, then: Any, other: Any) -> Any:
         """See :class:`Logic`."""
@@ -118,49 +138,56 @@ class SolverLogic:
     def element(self, name: str, index: Index) -> Term:
         """See :class:`Logic`."""
         places = [_lifted(number(i)) for i in index]
-        return self._function(("input", name), [z3.IntSort()] * len(places), ELEMENT)(*places)
+        return self._function(("input", name, len(places)), [z3.IntSort()] * len(places), ELEMENT)(*places)
 
     def apply(self, symbol: Symbol, *terms: Term) -> Term:
         """See :class:`Logic`."""
         lifted = [_lifted(t) for t in terms]
-        return self._function(symbol, [t.sort() for t in lifted], ELEMENT)(*lifted)
+        sorts = [t.sort() for t in lifted]
+        return self._function((symbol, *(s.name() for s in sorts)), sorts, ELEMENT)(*lifted)
 
     def zero(self) -> Term:
         """See :class:`Logic`."""
         return self._function(("zero",), [], ELEMENT)()
 
-    def total(self, symbol: Symbol, part: Part, kernel: str) -> Term:
+    def total(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
         """See :class:`Logic`."""
-        return self._extensional(symbol, (part,), ELEMENT, kernel)
+        return self._extensional(symbol, (part,), ELEMENT, kernel, is_total=True)
 
     def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index) -> Term:
         """See :class:`Logic`."""
-        token = self._extensional(symbol, tuple(parts), WHOLE, "")
+        token = self._extensional(symbol, tuple(parts), WHOLE, None, is_total=False)
         places = [_lifted(number(i)) for i in index]
         return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], ELEMENT)(token, *places)
 
-    def _extensional(self, symbol: Symbol, parts: tuple[Part, ...], sort: z3.SortRef, kernel: str) -> z3.ExprRef:
-        bodies = tuple(part.body(tuple(z3.Int(f"bound{k}") for k in range(len(part.extents)))) for part in parts)
-        extents = tuple(str(e) for part in parts for e in part.extents)
-        key = (symbol, kernel, sort.name(), extents, tuple(b.get_id() for b in bodies))
+    def _extensional(self, symbol: Symbol, parts: tuple[Part, ...], sort: z3.SortRef, kernel: Hashable, is_total: bool) -> z3.ExprRef:
+        """One constant for all uses with the same bodies, written with bound variables that no enclosing body uses."""
+        self._depth += 1
+        try:
+            bodies = tuple(part.body(tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents)))) for part in parts)
+        finally:
+            self._depth -= 1
+        key = (symbol, kernel, is_total, self._depth, tuple(part.extents for part in parts), bodies)
         if key not in self._constants:
             constant = z3.Const(self.fresh("r"), sort)
+            shape = (symbol, is_total, tuple(len(part.extents) for part in parts))
+            family = self._families.setdefault(shape, len(self._families))
             self._constants[key] = constant
-            self._constants[("kept", constant.get_id())] = bodies  # their numbers must not be given to other terms
-            self.extensional[constant.decl().name()] = Extensional(constant, symbol, parts, kernel, self._likeness(bodies))
+            likeness, below = self._inside(bodies)
+            self.extensional[constant.get_id()] = Extensional(constant, parts, is_total, kernel, family, below + 1, likeness, self._side)
         return self._constants[key]
 
     def _function(self, key: Any, sorts: list[z3.SortRef], result: z3.SortRef) -> Any:
-        full = (key, tuple(s.name() for s in sorts))
-        if full not in self._functions:
-            self._functions[full] = z3.Function(self.fresh("f"), *sorts, result)
-        return self._functions[full]
+        if key not in self._functions:
+            self._functions[key] = z3.Function(self.fresh("f"), *sorts, result)
+        return self._functions[key]
 
     # ------------------------------------------------------------------------------------------------------- lemmas
 
-    def _likeness(self, bodies: Sequence[z3.ExprRef]) -> frozenset[str]:
-        """The functions that bodies apply: constants that agree here are worth tying together first."""
+    def _inside(self, bodies: Sequence[z3.ExprRef]) -> tuple[frozenset[str], int]:
+        """The functions that bodies apply, and the height of the highest constant in them."""
         names: set[str] = set()
+        height = 0
         seen: set[int] = set()
         stack: list[Any] = list(bodies)
         while stack:
@@ -168,10 +195,14 @@ class SolverLogic:
             if term.get_id() in seen or z3.is_bool(term) or z3.is_int(term):
                 continue
             seen.add(term.get_id())
-            known = self.extensional.get(term.decl().name()) if z3.is_const(term) else None
-            names |= {term.decl().name()} if known is None else known.likeness
-            stack.extend(term.children())
-        return frozenset(names)
+            known = self.extensional.get(term.get_id())
+            if known is None:
+                names.add(term.decl().name())
+                stack.extend(term.children())
+            else:
+                names |= known.likeness
+                height = max(height, known.height)
+        return frozenset(names), height
 
     def mentioned(self, formula: z3.ExprRef, seen: set[int]) -> list[Extensional]:
         """The sums and black boxes in ``formula`` that ``seen`` does not hold yet."""
@@ -182,31 +213,27 @@ class SolverLogic:
             if term.get_id() in seen:
                 continue
             seen.add(term.get_id())
-            if z3.is_const(term):
-                known = self.extensional.get(term.decl().name())
-                if known is not None:
-                    found.append(known)
+            known = self.extensional.get(term.get_id())
+            if known is not None:
+                found.append(known)
             stack.extend(term.children())
         return found
 
-    def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef | None:
-        """Equal, or the bodies differ somewhere; None if the two cannot be compared."""
-        if one.symbol != other.symbol or len(one.parts) != len(other.parts):
-            return None
+    def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef:
+        """Two of one family are equal, or their bodies differ somewhere."""
         ways: list[Any] = [one.constant == other.constant]
         for left, right in zip(one.parts, other.parts, strict=True):
-            if len(left.extents) != len(right.extents):
-                return None
             place = tuple(self.integer("w") for _ in left.extents)
-            ways.append(self._masked(left, place) != self._masked(right, place))
+            ways.append(self._masked(left, place, one.side) != self._masked(right, place, other.side))
             if not one.is_total:
                 ways += [_lifted(a) != _lifted(b) for a, b in zip(left.extents, right.extents, strict=True)]
         return z3.Or(ways)
 
-    def _masked(self, part: Part, place: Index) -> z3.ExprRef:
+    def _masked(self, part: Part, place: Index, side: str) -> z3.ExprRef:
         """The body with zero outside its extents; a sum over all integers of that is the sum over the extents."""
         inside = self.all_of(*(c for w, e in zip(place, part.extents, strict=True) for c in (w >= 0, w < e)))
-        return self.ite(inside, part.body(place), self.zero())
+        with self.on(side):
+            return self.ite(inside, part.body(place), self.zero())
 
 
 def _lifted(given: Any) -> Any:

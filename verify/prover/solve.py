@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import z3
@@ -33,25 +34,39 @@ class Invalid:
 
 @dataclass(frozen=True)
 class Undecided:
-    """The solver gave up."""
+    """The solver gave up, or two solvers disagree (``disputed``)."""
 
     reason: str
+    disputed: bool = False
 
 
 Answer = Valid | Invalid | Undecided
+Pair = tuple[Extensional, Extensional]
 
 
-def ask(logic: SolverLogic, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, sizes: Sequence[z3.ArithRef], timeout_s: float) -> Answer:
-    """Whether ``goal`` follows from ``premises``; if not, the smallest sizes for which it fails."""
-    search = _Search(logic, premises, goal, time.monotonic() + timeout_s)
+def ask(
+    logic: SolverLogic,
+    premises: Sequence[z3.BoolRef],
+    goal: z3.BoolRef,
+    sizes: Sequence[z3.ArithRef],
+    timeout_s: float,
+    *,
+    only_alike: bool = False,
+) -> Answer:
+    """Whether ``goal`` follows from ``premises``; if not, the smallest sizes for which it fails.
+
+    ``only_alike``: tie no sums but those that look alike, and give up where that is not enough.
+    """
+    search = _Search(logic, premises, goal, time.monotonic() + timeout_s, only_alike)
     answer = search.check(())
     if answer == z3.unsat:
         return Valid(search.smt2(), search.reordered)
     if answer == z3.unknown:
         return Undecided(search.reason())
-    for bound in BOUNDS:
-        small = () if bound is None else tuple(s <= bound for s in sizes)
-        answer = search.check(small)
+    if only_alike:
+        return Undecided("sums that look alike are not enough")
+    for bound in BOUNDS if sizes else (None,):
+        answer = search.check(() if bound is None else tuple(s <= bound for s in sizes))
         if answer == z3.sat:
             return Invalid(search.sizes(sizes))
         if answer == z3.unknown:
@@ -62,22 +77,22 @@ def ask(logic: SolverLogic, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, si
 class _Search:
     """One query with its growing set of lemmas."""
 
-    def __init__(self, logic: SolverLogic, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, deadline: float) -> None:
+    def __init__(self, logic: SolverLogic, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, deadline: float, only_alike: bool) -> None:
         self.logic = logic
         self.deadline = deadline
+        self.ways: tuple[Way, ...] = (_alike,) if only_alike else (_alike, _across, _any)
         self.solver = z3.SimpleSolver()
         self.solver.add(*premises, z3.Not(goal))
         self.seen: set[int] = set()
         self.known: list[Extensional] = []
-        self.tied: set[tuple[int, int]] = set()
+        self.tied: set[Pair] = set()
         self.reordered = False
-        self.extra: tuple[z3.BoolRef, ...] = ()
         for formula in (*premises, goal):
             self.known += logic.mentioned(formula, self.seen)
+        self.first = len(self.known)
 
     def check(self, extra: tuple[z3.BoolRef, ...]) -> z3.CheckSatResult:
         """Satisfiable together with ``extra``, all lemmas that the answer breaks added?"""
-        self.extra = extra
         while True:
             left = self.deadline - time.monotonic()
             if left <= 0:
@@ -88,26 +103,24 @@ class _Search:
                 return answer
 
     def _tie(self, model: z3.ModelRef) -> bool:
-        """Add a lemma for each pair that the model takes for different, alike ones first; whether there was one."""
-        apart = [
-            (one, other)
-            for k, one in enumerate(self.known)
-            for other in self.known[:k]
-            if one.symbol == other.symbol
-            and (one.constant.get_id(), other.constant.get_id()) not in self.tied
-            and not z3.is_true(model.eval(one.constant == other.constant, model_completion=True))
-        ]
-        alike = [(one, other) for one, other in apart if one.likeness == other.likeness]
-        added = False
-        for one, other in alike or apart[:LEMMAS]:
-            self.tied.add((one.constant.get_id(), other.constant.get_id()))
-            lemma = self.logic.lemma(one, other)
-            if lemma is not None:
+        """Add lemmas for pairs that the model takes for different, likely ones first; whether there were any."""
+        for way in self.ways:
+            groups = [g for g in way(self) if len(g) > 1]
+            values = {e: model.eval(e.constant, model_completion=True) for g in groups for e in g if len(g) > 2 or way is not _alike}
+            pairs = (pair for g in groups for pair in itertools.combinations(g, 2) if self._open(pair, way) and _apart(pair, values))
+            chosen = list(pairs if way is _alike else itertools.islice(pairs, LEMMAS))
+            for one, other in chosen:
+                self.tied.add((one, other))
+                lemma = self.logic.lemma(one, other)
                 self.solver.add(lemma)
                 self.known += self.logic.mentioned(lemma, self.seen)
                 self.reordered = self.reordered or one.kernel != other.kernel
-                added = True
-        return added or (bool(apart) and not alike)
+            if chosen:
+                return True
+        return False
+
+    def _open(self, pair: Pair, way: Way) -> bool:
+        return pair not in self.tied and (way is _any or pair[0].side != pair[1].side)
 
     def sizes(self, variables: Sequence[z3.ArithRef]) -> dict[str, int]:
         """The sizes of the last model."""
@@ -121,6 +134,39 @@ class _Search:
     def reason(self) -> str:
         """Why there was no answer."""
         return "timeout" if time.monotonic() >= self.deadline else str(self.solver.reason_unknown())
+
+
+def _apart(pair: Pair, values: Mapping[Extensional, z3.ExprRef]) -> bool:
+    """Whether a model tells the two apart; taken for granted where it was not asked."""
+    one, other = (values.get(e) for e in pair)
+    return one is None or other is None or not one.eq(other)
+
+
+# The ways to choose what to tie. A lemma about two constants of one height only brings up lower ones, and `_any` is asked
+# about those of the goal alone, so the search for lemmas ends.
+
+
+def _alike(search: _Search) -> Iterable[list[Extensional]]:
+    """Those whose bodies apply the same functions. Where there are only two, they are tied without asking the model."""
+    return _grouped(search.known, lambda e: (e.family, e.height, e.likeness))
+
+
+def _across(search: _Search) -> Iterable[list[Extensional]]:
+    return _grouped(search.known, lambda e: (e.family, e.height))
+
+
+def _any(search: _Search) -> Iterable[list[Extensional]]:
+    return _grouped(search.known[: search.first], lambda e: e.family)
+
+
+Way = Callable[[_Search], Iterable[list[Extensional]]]
+
+
+def _grouped(known: Sequence[Extensional], key: Callable[[Extensional], object]) -> Iterable[list[Extensional]]:
+    groups: dict[object, list[Extensional]] = {}
+    for e in known:
+        groups.setdefault(key(e), []).append(e)
+    return groups.values()
 
 
 def confirm(smt2: str, timeout_s: float) -> bool | None:

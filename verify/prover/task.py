@@ -8,8 +8,9 @@ from typing import Any
 import z3
 
 from verify.prover.logic import SolverLogic
-from verify.prover.sizes import Sizes
+from verify.prover.sizes import Sizes, environment_of
 from verify.prover.solve import Answer, Undecided, Valid, ask, confirm
+from verify.semantics.tensor import UnmodelledError, same_number
 
 
 class Task:
@@ -28,8 +29,28 @@ class Task:
 
     def assume(self) -> None:
         """Take what the capture took for granted as premises. Call once all inputs are known."""
-        self._given = list(self.sizes.variables.values())
-        self.logic.premises = self.sizes.premises()
+        self._given = list(dict.fromkeys(v for v in self.sizes.variables.values() if z3.is_const(v) and not z3.is_int_value(v)))
+        self.logic.premises, _ = self.sizes.assumptions()
+
+    def other_sizes(self, pairs: Sequence[tuple[Any, Any]]) -> Sizes:
+        """The sizes of the second graph. ``pairs``: what a size of an input is in the first and in the second.
+
+        Where the second was captured on its own, its symbols stand for what the first calls the same sizes. Raises
+        ``ValueError`` if those need not be equal, :class:`UnmodelledError` if the second capture took more for granted.
+        """
+        environments = {id(e): e for _, other in pairs if (e := environment_of(other)) is not None}
+        own = environments and self.sizes.environment not in environments.values()
+        found = Sizes(prefix="after_") if own else self.sizes
+        for one, other in pairs if own else ():
+            found.identify(other, self.sizes.term(one))
+        for one, other in pairs:
+            if self.logic.decide(same_number(self.sizes.term(one), found.term(other))) is not True:
+                raise ValueError(f"validate: the inputs do not correspond, since the size {one} is {other} in the second graph")
+        formulas, unsaid = found.assumptions() if own else ([], [])
+        unfounded = [str(f) for f in formulas if self.logic.decide(f) is not True] + unsaid
+        if unfounded:
+            raise UnmodelledError(f"a second graph captured for fewer sizes, those with {unfounded[0]}")
+        return found
 
     def is_term(self, given: object) -> bool:
         """Whether ``given`` is a solver's term."""
@@ -39,7 +60,7 @@ class Task:
         """Whether the premises together with ``required`` admit no sizes at all."""
         solver = z3.Solver()
         solver.set("timeout", int(self.timeout_s * 1000))
-        solver.add(*self.logic.premises, *(z3.BoolVal(r) if isinstance(r, bool) else r for r in required))
+        solver.add(*self.logic.premises, *map(_formula, required))
         return bool(solver.check() == z3.unsat)
 
     def any_sizes(self) -> dict[str, int]:
@@ -51,21 +72,40 @@ class Task:
         """The sizes of the graph's inputs as solver variables."""
         return self._given
 
-    def prove(self, given: Sequence[Any], goal: Any) -> Answer:
-        """Whether ``goal`` follows from the premises and ``given``, by both solvers where there are two."""
-        if goal is True:
-            return Valid("", False)
-        formula = z3.BoolVal(goal) if isinstance(goal, bool) else goal
-        premises = [*self.logic.premises, *(z3.BoolVal(g) if isinstance(g, bool) else g for g in given)]
-        answer = ask(self.logic, premises, formula, self.variables(), self.timeout_s)
-        self.queries += 1
+    def prove(self, given: Sequence[Any], goals: Sequence[tuple[str, Any]]) -> tuple[str, Answer]:
+        """Whether all ``goals`` follow from the premises and ``given``, by both solvers where there are two.
+
+        Asked as one query where that works. Otherwise one by one; the answer is then that to the first goal that does
+        not follow, under the name it comes with.
+        """
+        open_goals = [(what, _formula(goal)) for what, goal in goals if goal is not True]
+        premises = [*self.logic.premises, *map(_formula, given)]
+        if len(open_goals) > 1:
+            answer = self._answer(premises, z3.And([goal for _, goal in open_goals]), together=True)
+            if isinstance(answer, Valid) or (isinstance(answer, Undecided) and answer.disputed):
+                return "", answer
+        for what, goal in open_goals:
+            answer = self._answer(premises, goal)
+            if not isinstance(answer, Valid):
+                return what, answer
+        return "", Valid("", False)
+
+    def _answer(self, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, together: bool = False) -> Answer:
+        """The answer to one query. ``together``: it can be asked in parts, so that giving up early is better."""
+        answer = ask(self.logic, premises, goal, self.variables(), self.timeout_s, only_alike=together)
         if not isinstance(answer, Valid):
             return answer
+        agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver else None
+        if agreed is False:
+            return Undecided("cvc5 finds a model where z3 finds none", disputed=True)
+        if together and self.second_solver and agreed is None:
+            return Undecided("the second solver gave up")
+        self.queries += 1
+        self.confirmed += agreed is True
         self.reordered = self.reordered or answer.reordered
         self.smt2.append(answer.smt2)
-        if self.second_solver:
-            agreed = confirm(answer.smt2, self.timeout_s)
-            if agreed is False:
-                return Undecided("cvc5 finds a model where z3 finds none")
-            self.confirmed += agreed is True
         return answer
+
+
+def _formula(given: Any) -> z3.BoolRef:
+    return z3.BoolVal(given) if isinstance(given, bool) else given

@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
+from torch.utils import _pytree as pytree
 
 import verify.semantics.reshape  # noqa: F401 - fills the table
 from optimus.effects import effects
-from optimus.operators import bind
+from optimus.operators import Call, bind
 from optimus.state import Mode, mode_after
-from optimus.values import MISSING, leaves, storage, storages, value
+from optimus.values import MISSING, is_plain, is_row_major, leaves, storage, storages, tensor, value
 from verify.semantics.compute import elementwise, is_elementwise, meaning_of
 from verify.semantics.logic import Cond, Int, Logic
-from verify.semantics.movement import indexed
-from verify.semantics.table import TABLE, Use, stored
-from verify.semantics.tensor import Memory, Storage, Tensor, UnmodelledError, broadcast
+from verify.semantics.movement import behind, indexed
+from verify.semantics.table import TABLE, Use, literal, stored
+from verify.semantics.tensor import Memory, Product, RaisesError, Storage, Tensor, UnmodelledError, number, symbolic
 
 
 @dataclass
 class Outcome:
     """What a graph computes.
 
-    ``outputs``: tensors as contents, other values as they are. ``owners``: for each tensor output, what it shares memory
-    with. ``inputs``: the contents of each tensor input at the end. ``required``: what must hold for no operator to raise.
+    ``outputs``: tensors as contents, other values as they are, flat. ``owners``: for each output what it shares memory
+    with, empty for other values. ``inputs``: the contents of each tensor input at the end. ``required``: what must hold
+    for no operator to raise. ``raises``: the operator that raises whatever the sizes are; there are then no outputs.
+    ``draws``: the random operators in order. ``mode``: the ambient mode that the graph leaves behind.
     """
 
-    outputs: list[Any]
-    owners: list[str]
-    inputs: list[Tensor]
-    required: list[Cond]
+    outputs: list[Any] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+    inputs: list[Tensor] = field(default_factory=list)
+    required: list[Cond] = field(default_factory=list)
+    raises: str = ""
+    structure: Any = None
+    draws: tuple[str, ...] = ()
+    mode: str = ""
 
 
 @dataclass
@@ -48,127 +55,147 @@ class Evaluator:
     size_of: Callable[[Any], Int]
     grad: bool = True
     required: list[Cond] = field(default_factory=list)
+    draws: list[str] = field(default_factory=list)
+    _storages: dict[Node, frozenset[int]] = field(default_factory=dict)
 
     def run(self, gm: GraphModule, inputs: Mapping[str, Tensor | Int]) -> Outcome:
         """Evaluate ``gm``; ``inputs`` by the position of the placeholder, as text. Raises :class:`UnmodelledError`."""
-        self.required = []
+        self.required, self.draws = [], []
         memories: dict[str, Memory] = {}
         values: dict[Node, Any] = {}
         mode = entry = Mode(self.grad)
-        draws = 0
         result: Any = None
-        position = 0
         seen: dict[int, Memory] = {}
         for node in gm.graph.nodes:
             if node.op == "placeholder":
-                given = inputs[str(position)]
+                position = str(len(values))
+                given = inputs[position]
                 if isinstance(given, Tensor):
-                    given = memories[str(position)] = _input_memory(node, given, seen)
+                    given = memories[position] = _input_memory(node, given, seen)
                 values[node] = given
-                position += 1
             elif node.op == "output":
                 result = map_aggregate(node.args[0], lambda a: values[a] if isinstance(a, Node) else a)  # type: ignore[arg-type]
             elif node.op == "get_attr":
                 raise UnmodelledError(f"the attribute {node.target} of the graph")
+            elif _switches_mode(node):
+                mode, values[node] = mode_after(node, mode), None
             else:
-                found = effects(node)
-                if found.switches_mode and not found.opaque:
-                    mode = mode_after(node, mode)
-                    values[node] = None
-                    continue
-                values[node] = self._node(node, values, _mode_text(mode, entry), draws)
-                draws += found.random
-        return self._outcome(result, memories)
+                try:
+                    values[node] = self._node(node, values, _mode_text(mode, entry))
+                except RaisesError as error:
+                    return Outcome(required=[*self.required, False], raises=f"{node.name}, {error}")
+        return self._outcome(result, memories, _mode_text(mode, entry))
 
-    def _outcome(self, result: Any, memories: dict[str, Memory]) -> Outcome:
+    def _outcome(self, result: Any, memories: dict[str, Memory], mode: str) -> Outcome:
         names: dict[int, str] = {}
         for k, memory in memories.items():
             names.setdefault(id(memory.owner), f"input {k}")
-        outputs: list[Any] = []
-        owners: list[str] = []
-        for item in _flat(result):
-            if isinstance(item, Storage):
-                owners.append(names.setdefault(id(item.root().owner), f"output {len(outputs)}"))
-                outputs.append(item.read())
-            else:
-                owners.append("")
-                outputs.append(item)
-        return Outcome(outputs, owners, [m.contents for m in memories.values()], self.required)
+        flat, structure = pytree.tree_flatten(result)
+        found = Outcome(required=self.required, structure=structure, draws=tuple(self.draws), mode=mode)
+        for item in flat:
+            shared = isinstance(item, Storage)
+            found.owners.append(names.setdefault(id(item.root().owner), f"output {len(found.outputs)}") if shared else "")
+            found.outputs.append(item.read() if shared else item)
+        found.inputs = [m.contents for m in memories.values()]
+        return found
 
-    def _node(self, node: Node, values: dict[Node, Any], mode: str, draws: int) -> Any:
+    def _node(self, node: Node, values: dict[Node, Any], mode: str) -> Any:
         call = bind(node)
         if call is None or effects(node, call).opaque:
             return self._unknown(node, values)
         if call.reshapes:
             raise UnmodelledError(f"{call.op}_, which changes shape or flags in place")
-        args = {k: self._argument(a, values) for k, a in call.args.items()}
-        if call.op.startswith("scalar_"):
-            return _scalar(call.op.removeprefix("scalar_"), args, self.logic)
-        use = Use(call, args, self.logic, self._results(node), mode, isinstance(value(node), (tuple, list)))
-        found = self._written(use, draws) if call.writes else _in_mode(use, meaning_of(use, draws))
+        args = {k: self._argument(a, values, call.op in KEEPS_PRODUCTS) for k, a in call.args.items()}
+        if call.op.startswith("scalar_") or (call.writes == ("self",) and not isinstance(args["self"], Storage)):
+            return _scalar(call.op.removeprefix("scalar_"), args)
+        use = Use(call, args, self.logic, self._results(node, call), mode, isinstance(value(node), (tuple, list)))
+        if call.random:
+            self.draws.append(call.op)
+        if call.writes:
+            found = self._written(use)
+        else:
+            found = meaning_of(use, len(self.draws))
+            _check(use, found)
+            found = _in_mode(use, found)
         self.required += use.required
         return stored(found)
 
-    def _argument(self, given: Any, values: dict[Node, Any]) -> Any:
+    def _argument(self, given: Any, values: dict[Node, Any], products: bool) -> Any:
         if isinstance(given, slice):
-            return slice(*(self._argument(a, values) for a in (given.start, given.stop, given.step)))
+            return slice(*(self._argument(a, values, products) for a in (given.start, given.stop, given.step)))
         if isinstance(given, (list, tuple)):
-            items = [self._argument(g, values) for g in given]
-            return tuple(items) if isinstance(given, tuple) else items
-        if isinstance(given, Node):
-            return values[given]
-        return self.size_of(given) if isinstance(given, torch.SymInt) else given
+            items = [self._argument(g, values, products) for g in given]
+            return items if isinstance(given, list) else tuple(items)
+        found = values[given] if isinstance(given, Node) else self.size_of(given) if isinstance(given, torch.SymInt) else given
+        return number(found) if isinstance(found, Product) and not products else found
 
-    def _results(self, node: Node) -> tuple[tuple[tuple[Any, ...], torch.dtype, bool], ...]:
+    def _results(self, node: Node, call: Call) -> tuple[tuple[tuple[Any, ...], torch.dtype, bool], ...]:
         found = value(node)
-        if found is MISSING:
+        if found is MISSING or (isinstance(found, (tuple, list)) and not all(isinstance(f, torch.Tensor) for f in found)):
             return ()
-        owned = {s for a in node.all_input_nodes for s in storages(a)}
-        return tuple((tuple(self.size_of(s) for s in t.shape), t.dtype, storage(t) in owned) for t in leaves(found))
+        owned = frozenset[int]().union(*map(self._owned, node.all_input_nodes))
+        return tuple((tuple(self.size_of(s) for s in t.shape), t.dtype, storage(t) in owned or _returns_view(call, t)) for t in leaves(found))
 
-    def _written(self, use: Use, draws: int) -> Any:
+    def _owned(self, node: Node) -> frozenset[int]:
+        if node not in self._storages:
+            self._storages[node] = frozenset(storages(node))
+        return self._storages[node]
+
+    # ---------------------------------------------------------------------------------------------------------- writes
+
+    def _written(self, use: Use) -> Any:
         """An operator that writes one argument, and returns it."""
-        names = use.call.writes
-        if names == ("out",):
-            found = stored(meaning_of(_without_out(use), draws))
-            target = use.storage("out")
-            target.write(found.read())
-            return target
-        if names != ("self",):
-            raise UnmodelledError(f"{use.call.op}, which writes {', '.join(names)}")
-        target = use.storage("self")
-        before = target.read()
+        if use.call.random:
+            raise UnmodelledError(f"{use.call.op} in place, which is random")
+        (name, *others) = use.call.writes
+        if others or name not in ("self", "out"):
+            raise UnmodelledError(f"{use.call.op}, which writes {', '.join(use.call.writes)}")
+        target = use.storage(name)
+        if any(s is not target and s.root().owner is target.root().owner for s in _storages(use.args.values())):
+            raise UnmodelledError(f"{use.call.op}, which writes memory that it reads under another name")
+        if name == "out":
+            found = stored(meaning_of(_without_out(use), len(self.draws))).read()
+            if len(found.dims) != len(target.read().dims):
+                raise UnmodelledError(f"{use.call.op} with an out of another shape")
+            _put(use, target, found)
+        elif use.call.op == "setitem":
+            part = indexed(use, target, use.args["index"])
+            _put(use, part, self._assigned(use, use.args["value"], part.read()))
+            return None
+        else:
+            _put(use, target, self._in_place(use, target.read()))
+        return target
+
+    def _in_place(self, use: Use, before: Tensor) -> Tensor:
         match use.call.op:
             case "copy":
-                new = broadcast(self.logic, use.cast(use.tensor("src"), before.dtype), before.dims)
-            case "setitem":
-                part = indexed(use, target, use.args["index"])
-                shape = part.read()
-                part.write(self._assigned(use, use.args["value"], shape))
-                return None
-            case "zero" | "fill" if not isinstance(use.args.get("value"), Storage):
-                new = self._assigned(use, use.args.get("value", 0), before)
+                return use.fitted(use.tensor("src"), before.dims)
+            case "zero":
+                return self._assigned(use, 0, before)
+            case "fill" if not isinstance(use.args["value"], Storage):
+                return self._assigned(use, use.args["value"], before)
             case op if is_elementwise(use) and op not in TABLE:
-                new = elementwise(use, op)
+                return elementwise(use, op)
             case op:
                 raise UnmodelledError(f"{op} in place")
-        target.write(Tensor(before.dims, new.__getitem__, before.dtype) if new.dtype == before.dtype else use.cast(new, before.dtype))
-        return target
 
     def _assigned(self, use: Use, given: Any, like: Tensor) -> Tensor:
         if isinstance(given, Storage):
             source = given.read()
-            extra = len(source.dims) - len(like.dims)
-            if extra > 0:
-                source = source.map(source.dims[extra:], lambda i: (0,) * extra + i)
-            return broadcast(self.logic, use.cast(source, like.dtype), like.dims)
-        symbol = use.symbol("constant", like.dtype, literals={"value": given})
-        return Tensor(like.dims, lambda _: self.logic.apply(symbol), like.dtype)
+            extra = max(len(source.dims) - len(like.dims), 0)
+            for extent in source.dims[:extra]:
+                use.same(extent, 1)
+            return use.fitted(source.map(source.dims[extra:], lambda i: (0,) * extra + i), like.dims)
+        symbol = use.symbol("constant", literals={"value": "%1" if symbolic(given) else literal(given)}, result=like.dtype)
+        operands = [number(given)] if symbolic(given) else []
+        return Tensor(like.dims, lambda _: self.logic.apply(symbol, *operands), like.dtype)
+
+    # --------------------------------------------------------------------------------------------------------- numbers
 
     def _unknown(self, node: Node, values: dict[Node, Any]) -> Any:
         """Arithmetic on sizes, and functions of numbers; anything else has no semantics."""
         target: Any = node.target
-        args = [self._argument(a, values) for a in node.args]
+        args = [self._argument(a, values, False) for a in node.args]
         if node.op == "call_function" and not any(isinstance(a, Storage) for a in args):
             name = getattr(target, "__name__", "")
             if name in ("sym_sum",) and len(args) == 1:
@@ -180,13 +207,76 @@ class Evaluator:
         raise UnmodelledError(f"{node.op} {getattr(target, '__name__', target)}")
 
 
+KEEPS_PRODUCTS = {"view", "reshape", "_unsafe_view", "unflatten", "expand"}
+"""Operators whose shape arguments stay products; to all others a size is one number."""
+
+
+def _storages(given: Iterable[Any]) -> Iterable[Storage]:
+    for item in given:
+        if isinstance(item, Storage):
+            yield item
+        elif isinstance(item, (list, tuple)):
+            yield from _storages(item)
+
+
+def _put(use: Use, target: Storage, new: Tensor) -> None:
+    """Write ``new``. Under another mode than that of the entry, what is written is not simply what is then held."""
+    before = target.read()
+    use.same_dims(before.dims, new.dims)
+    new = use.cast(new, before.dtype)
+    held = Tensor(before.dims, new.__getitem__, before.dtype)
+    if use.mode:
+        symbol = use.symbol("written")
+        held = Tensor(before.dims, lambda i: use.logic.apply(symbol, before[i], new[i]), before.dtype)
+    target.write(held)
+
+
+def _check(use: Use, found: Any) -> None:
+    """The semantics must agree with PyTorch's own metadata where that says something plainly."""
+    given = [f for f in (found if isinstance(found, (list, tuple)) else [found]) if isinstance(f, (Tensor, Storage))]
+    if not use.results:
+        return
+    if len(given) != len(use.results):
+        raise UnmodelledError(f"{use.call.op}: {len(given)} results here, {len(use.results)} by the metadata")
+    for one, (dims, dtype, aliases) in zip(given, use.results, strict=True):
+        seen = one.read() if isinstance(one, Storage) else one
+        plain = all(a == b for a, b in zip(seen.dims, dims, strict=False) if isinstance(a, int) and isinstance(b, int))
+        if len(seen.dims) != len(dims) or not plain or seen.dtype != dtype:
+            raise UnmodelledError(f"{use.call.op}: {seen.dims} of {seen.dtype} here, {dims} of {dtype} by the metadata")
+        if aliases and not isinstance(one, Storage):
+            raise UnmodelledError(f"{use.call.op}: a view by the metadata, but not here")
+
+
+def _returns_view(call: Call, result: torch.Tensor) -> bool:
+    """Whether an operator that returns a view where it can does so here.
+
+    Told from strides, since a rewrite in front may have given the argument another fake, with a storage of its own.
+    """
+    source = tensor(call.args.get("self"))
+    if source is None:
+        return False
+    match call.op:
+        case "reshape" | "reshape_as" | "flatten":
+            return is_row_major(source) or not is_row_major(result)
+        case "contiguous":
+            return call.args.get("memory_format") in (None, torch.contiguous_format) and is_row_major(source)
+        case "to" | "type_as":
+            kept = call.args.get("memory_format") in (None, torch.preserve_format) and not call.args.get("copy")
+            return kept and source.dtype == result.dtype and source.device == result.device
+    return False
+
+
 def _in_mode(use: Use, found: Any) -> Any:
     """Results under another ambient mode than that of the entry are not those of the entry: gradients stop, casts happen."""
     if not use.mode:
         return found
-    symbol = use.symbol("under")
+    if isinstance(found, (list, tuple)):
+        return type(found)(_in_mode(use, f) for f in found)
     if isinstance(found, Tensor):
+        symbol = use.symbol("under")
         return Tensor(found.dims, lambda i: use.logic.apply(symbol, found[i]), found.dtype)
+    if isinstance(found, Storage) and use.mode.startswith("grad") and isinstance(use.args.get("self"), Storage):
+        return behind(use, found, "under")
     return found
 
 
@@ -196,29 +286,52 @@ def _without_out(use: Use) -> Use:
     return Use(call, args, use.logic, use.results, use.mode, use.several, use.required)
 
 
+MODE_SWITCHES = {"_set_grad_enabled", "_enter_autocast", "_exit_autocast"}
+
+
+def _switches_mode(node: Node) -> bool:
+    found = effects(node)
+    if found.opaque or not found.switches_mode:
+        return False
+    name = getattr(node.target, "__name__", "")
+    if name not in MODE_SWITCHES or any(isinstance(a, Node) for a in node.args[:1]) != (name == "_exit_autocast"):
+        raise UnmodelledError(f"{name}, which switches a mode")
+    return True
+
+
 def _mode_text(mode: Mode, entry: Mode) -> str:
-    if mode == entry:
-        return ""
-    return f"grad={mode.grad}" + "".join(f" autocast{a[:3]}" for a in mode.autocast)
+    """The mode as text, empty where it is that of the entry; starts with ``grad`` where gradients are on or off by now."""
+    grad = [] if mode.grad == entry.grad else [f"grad={mode.grad}"]
+    return " ".join([*grad, *(f"autocast{a[:3]}" for a in mode.autocast)])
 
 
 def _input_memory(node: Node, contents: Tensor, seen: dict[int, Memory]) -> Memory:
     """The memory of an input; inputs that alias by the graph's metadata have one owner."""
     memory = Memory(contents)
+    fake = tensor(node)
+    if fake is not None and not is_plain(fake):
+        raise UnmodelledError(f"the input {node.name}, a {type(fake).__name__} of layout {fake.layout}")
+    if fake is not None and overlaps_itself(fake):
+        memory.sealed = "an input that overlaps itself"
     for s in storages(node):
         if s in seen:
             memory.owner = seen[s].owner
-            memory.apart = seen[s].apart = False
+            memory.sealed = seen[s].sealed = "an input that shares memory with another"
         seen.setdefault(s, memory)
     return memory
 
 
-def _flat(result: Any) -> list[Any]:
-    if isinstance(result, (list, tuple)):
-        return [leaf for item in result for leaf in _flat(item)]
-    if isinstance(result, dict):
-        return [leaf for item in result.values() for leaf in _flat(item)]
-    return [result]
+def overlaps_itself(fake: torch.Tensor) -> bool:
+    """Whether two elements may lie in one place. With symbolic strides, only a stride of 0 counts."""
+    strides = [(s, n) for s, n in zip(fake.stride(), fake.shape, strict=True) if not (isinstance(n, int) and n <= 1)]
+    if not all(isinstance(x, int) for pair in strides for x in pair):
+        return any(isinstance(s, int) and s == 0 for s, _ in strides)
+    reach = 0
+    for stride, extent in sorted(strides):
+        if stride <= reach:
+            return True
+        reach += (extent - 1) * stride
+    return False
 
 
 SCALAR = {
@@ -227,9 +340,11 @@ SCALAR = {
 }  # fmt: skip
 
 
-def _scalar(op: str, args: dict[str, Any], logic: Logic) -> Any:
-    left, right = args["self"], args["other"]
-    if isinstance(left, (list, tuple)) and op == "add":
+def _scalar(op: str, args: dict[str, Any]) -> Any:
+    left, right = args["self"], args.get("other")
+    if isinstance(left, (list, tuple)):
+        if op != "add" or not isinstance(right, (list, tuple)):
+            raise UnmodelledError(f"{op} of lists")
         return type(left)([*left, *right])
     if op == "floor_divide" and isinstance(right, int) and right > 0:
         return left // right if isinstance(left, (int, float)) else left / right
@@ -239,5 +354,4 @@ def _scalar(op: str, args: dict[str, Any], logic: Logic) -> Any:
         return SCALAR[op](left, right)
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return getattr(operator, {"div": "truediv", "floor_divide": "floordiv", "remainder": "mod"}.get(op, op))(left, right)
-    del logic
     raise UnmodelledError(f"{op} of sizes")

@@ -7,7 +7,7 @@ tensor. Arithmetic and comparison of integers use Python's operators on both. Ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,16 +19,20 @@ Index = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Symbol:
-    """An element-wise function left uninterpreted: the operator, what it computes in, its literal arguments, the mode."""
+    """A function left uninterpreted: the operator, the dtypes of its operands, its literal arguments, the mode, the dtype it gives.
+
+    Among the literals, ``#1`` stands for the first operand. All that the function depends on is said here.
+    """
 
     op: str
     dtypes: tuple[str, ...] = ()
     literals: tuple[tuple[str, str], ...] = ()
     mode: str = ""
+    result: str = ""
 
     def __str__(self) -> str:
         inside = ", ".join([*self.dtypes, *(f"{k}={v}" for k, v in self.literals)])
-        return self.op + (f"[{inside}]" if inside else "") + (f"@{self.mode}" if self.mode else "")
+        return self.op + (f"[{inside}]" if inside else "") + (f"@{self.mode}" if self.mode else "") + (f"->{self.result}" if self.result else "")
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ class Logic(Protocol):
     def zero(self) -> Term:
         """The neutral element of sums."""
 
-    def total(self, symbol: Symbol, part: Part, kernel: str) -> Term:
-        """The sum of ``part`` over its extents. Sums by one ``kernel`` round alike, those by another may not."""
+    def total(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
+        """The sum of ``part`` over its extents. Equal sums by one ``kernel`` round alike, those by another may not."""
 
     def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index) -> Term:
         """An element at ``index`` of a function of whole tensors of which only congruence is known."""
@@ -76,7 +80,7 @@ class Logic(Protocol):
 class NumberLogic:
     """The algebra on plain numbers: indices are ints, elements are 0-d tensors. For conformance tests.
 
-    ``inputs``: tensors by name. ``functions``: how to compute a symbol on 0-d tensors.
+    ``inputs``: tensors by name. ``function``: how to compute a symbol on 0-d tensors and ints.
     """
 
     def __init__(self, inputs: dict[str, Any], function: Callable[[Symbol], Callable[..., Any]]) -> None:
@@ -105,7 +109,10 @@ class NumberLogic:
 
     def element(self, name: str, index: Index) -> Term:
         """See :class:`Logic`."""
-        return self.inputs[name][tuple(index)]
+        found = self.inputs[name]
+        if not all(0 <= i < n for i, n in zip(index, found.shape, strict=True)):
+            raise IndexError(f"element {index} of the input {name} of shape {tuple(found.shape)}")
+        return found[tuple(index)]
 
     def apply(self, symbol: Symbol, *terms: Term) -> Term:
         """See :class:`Logic`."""
@@ -115,7 +122,7 @@ class NumberLogic:
         """See :class:`Logic`."""
         return 0
 
-    def total(self, symbol: Symbol, part: Part, kernel: str) -> Term:  # noqa: ARG002
+    def total(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:  # noqa: ARG002
         """See :class:`Logic`."""
         return sum((part.body(i) for i in _indices(part.extents)), start=0)
 

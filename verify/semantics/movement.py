@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from verify.semantics.logic import Index, Int
 from verify.semantics.table import Use, means
-from verify.semantics.tensor import Storage, Tensor, UnmodelledError, View, broadcast, number, same_number
+from verify.semantics.tensor import (
+    Place,
+    Product,
+    Storage,
+    Tensor,
+    UnmodelledError,
+    View,
+    broadcast,
+    choose,
+    flattened,
+    number,
+    same_number,
+    symbolic,
+)
 
 
 def replaced(index: Index, d: int, new: Any) -> Index:
@@ -23,18 +38,29 @@ def crop(use: Use, base: Storage, d: int, start: Int, extent: Int, step: int = 1
         dims = replaced(below.dims, d, extent)
         if isinstance(start, int) and start == 0 and step == 1:
             return below.map(dims, lambda i: i)
+        piece = _piece(below.dims[d], start, extent) if step == 1 else None
+        if piece is not None:
+            k, factors = piece
+            return below.map(dims, lambda i: replaced(i, d, Place((k, number(i[d])), factors, logic)))
         return below.map(dims, lambda i: replaced(i, d, start + step * number(i[d])))
 
     def backward(below: Tensor, new: Tensor) -> Tensor:
         def element(i: Index) -> Any:
             at = number(i[d]) - start
             inside = [at >= 0, at < step * extent] + ([at % step == 0] if step > 1 else [])
-            own = new[replaced(i, d, at if step == 1 else _quotient(at, step))]
-            return logic.ite(logic.all_of(*inside), own, below[i])
+            return choose(logic, logic.all_of(*inside), lambda: new[replaced(i, d, at if step == 1 else _quotient(at, step))], lambda: below[i])
 
         return Tensor(below.dims, element, below.dtype)
 
     return View(base, forward, backward)
+
+
+def _piece(whole: Any, start: Int, extent: Int) -> tuple[int, tuple[int, int]] | None:
+    """Which one of the equal pieces that ``whole`` is made of the section lies in, from its beginning on; None if in none."""
+    if not isinstance(whole, Product) or not whole.static or not isinstance(start, int) or not isinstance(extent, int):
+        return None
+    count, size = whole.factors[0], math.prod(whole.factors[1:])
+    return (start // size, (count, size)) if start % size == 0 and extent <= size and start < count * size else None
 
 
 def _quotient(number_: Int, step: int) -> Int:
@@ -55,6 +81,15 @@ def rearranged(
     return View(base, forward, backward)
 
 
+def _along(use: Use) -> tuple[Storage, int, Int]:
+    """The tensor, one of its dimensions, and the extent there; a scalar has none."""
+    base = use.storage("self")
+    dims = base.read().dims
+    use.demand(len(dims) > 0)
+    d = use.dim(use.args["dim"], len(dims))
+    return base, d, number(dims[d])
+
+
 # --------------------------------------------------------------------------------------------------------------- cuts
 
 
@@ -71,57 +106,58 @@ def _sections(use: Use, base: Storage, d: int, sizes: Sequence[Int]) -> list[Vie
 @means("split", "split_with_sizes")
 def split(use: Use) -> Any:
     """Sections along a dimension: a size for each, or one size with a shorter rest."""
-    base = use.storage("self")
+    base, d, extent = _along(use)
     given: Any = use.args.get("split_size", use.args.get("split_sizes"))
-    dims = base.read().dims
-    d = use.dim(use.args["dim"], len(dims))
-    extent = number(dims[d])
     if isinstance(given, (list, tuple)):
-        use.demand(same_number(sum(given), extent))
-        return _sections(use, base, d, given)
-    count = _count(use)
-    use.demand(use.logic.any_of(given > 0, use.logic.all_of(same_number(given, 0), same_number(extent, 0))))
-    full = (count - 1) * given
-    use.demand(use.logic.all_of(full <= extent, extent <= full + given))
-    return _sections(use, base, d, [*[given] * (count - 1), extent - full])
+        sizes = [use.integer(g) for g in given]
+        use.same(sum(sizes), extent)
+        return _sections(use, base, d, sizes)
+    size = use.integer(given)
+    if isinstance(size, int) and isinstance(extent, int):
+        use.demand(size > 0 or size == extent == 0)
+        return _sections(use, base, d, _equal_pieces(extent, size))
+    all_of, count = use.logic.all_of, _count(use)
+    full = (count - 1) * size
+    some = all_of(size > 0, full < extent, extent <= full + size)
+    use.demand(use.logic.any_of(some, all_of(same_number(extent, 0), size >= 0, count == 1)))
+    return _sections(use, base, d, [*[size] * (count - 1), extent - full])
+
+
+def _equal_pieces(extent: int, size: int) -> list[int]:
+    return [min(size, extent - start) for start in range(0, extent, size)] if extent else [0]
 
 
 @means("chunk")
 def chunk(use: Use) -> Any:
-    """Pieces of the size ``ceil(extent / chunks)``, the last one shorter."""
-    base = use.storage("self")
-    dims = base.read().dims
-    d = use.dim(use.args["dim"], len(dims))
-    extent, chunks, count = number(dims[d]), use.args["chunks"], _count(use)
+    """Pieces of the size ``ceil(extent / chunks)``, the last one shorter; of nothing, as many empty pieces as asked for."""
+    base, d, extent = _along(use)
+    chunks = use.args["chunks"]
     if not isinstance(chunks, int):
         raise UnmodelledError("chunk with a symbolic number of chunks")
     use.demand(chunks > 0)
     size = _quotient(extent + chunks - 1, chunks)
+    if isinstance(extent, int):
+        return _sections(use, base, d, _equal_pieces(extent, size) if extent else [0] * chunks)
+    count = _count(use)
     full = (count - 1) * size
-    empty = same_number(extent, 0)
-    use.demand(use.logic.any_of(use.logic.all_of(full < extent, extent <= full + size), empty))
+    use.demand(use.logic.any_of(use.logic.all_of(full < extent, extent <= full + size), use.logic.all_of(same_number(extent, 0), count == chunks)))
     return _sections(use, base, d, [*[size] * (count - 1), extent - full])
 
 
 @means("tensor_split")
 def tensor_split(use: Use) -> Any:
     """Nearly equal pieces, or pieces between given positions."""
-    base = use.storage("self")
-    dims = base.read().dims
-    d = use.dim(use.args["dim"], len(dims))
-    extent = number(dims[d])
-    sections = use.args.get("sections")
+    base, d, extent = _along(use)
+    sections, positions = use.args.get("sections"), use.args.get("indices")
     if isinstance(sections, int):
+        use.demand(sections > 0)
         small = _quotient(extent, sections)
         more = extent - sections * small
-        sizes = [small + use.logic.ite(more > k, 1, 0) for k in range(sections)]
-        return _sections(use, base, d, sizes)
-    positions = use.args.get("indices")
+        return _sections(use, base, d, [small + use.logic.ite(more > k, 1, 0) for k in range(sections)])
     if not isinstance(positions, (list, tuple)) or not isinstance(extent, int) or not all(isinstance(p, int) for p in positions):
         raise UnmodelledError("tensor_split at symbolic positions")
     starts = [0, *(slice(p, None).indices(extent)[0] for p in positions)]
-    stops = [*starts[1:], extent]
-    return [crop(use, base, d, a, max(b - a, 0)) for a, b in zip(starts, stops, strict=True)]
+    return [crop(use, base, d, a, max(b - a, 0)) for a, b in zip(starts, [*starts[1:], extent], strict=True)]
 
 
 def _count(use: Use) -> int:
@@ -133,12 +169,9 @@ def _count(use: Use) -> int:
 @means("unbind")
 def unbind(use: Use) -> Any:
     """Every slice along a dimension."""
-    base = use.storage("self")
-    dims = base.read().dims
-    use.demand(len(dims) > 0)
-    d = use.dim(use.args["dim"], len(dims))
-    count = len(use.results)
-    use.demand(same_number(dims[d], count))
+    base, d, extent = _along(use)
+    count = extent if isinstance(extent, int) else _count(use)
+    use.same(extent, count)
     return [selected(use, base, d, k) for k in range(count)]
 
 
@@ -151,7 +184,7 @@ def selected(use: Use, base: Storage, d: int, k: Int) -> View:
 
     def backward(below: Tensor, new: Tensor) -> Tensor:
         def element(i: Index) -> Any:
-            return logic.ite(same_number(i[d], k), new[(*i[:d], *i[d + 1 :])], below[i])
+            return choose(logic, same_number(i[d], k), lambda: new[(*i[:d], *i[d + 1 :])], lambda: below[i])
 
         return Tensor(below.dims, element, below.dtype)
 
@@ -161,10 +194,8 @@ def selected(use: Use, base: Storage, d: int, k: Int) -> View:
 @means("select")
 def select(use: Use) -> Any:
     """One slice along a dimension; a negative index counts from the end."""
-    base = use.storage("self")
-    dims = base.read().dims
-    d = use.dim(use.args["dim"], len(dims))
-    return selected(use, base, d, _in_range(use, use.args["index"], number(dims[d])))
+    base, d, extent = _along(use)
+    return selected(use, base, d, _in_range(use, use.integer(use.args["index"]), extent))
 
 
 def _in_range(use: Use, index: Int, extent: Int) -> Int:
@@ -175,10 +206,8 @@ def _in_range(use: Use, index: Int, extent: Int) -> Int:
 @means("narrow")
 def narrow(use: Use) -> Any:
     """``length`` positions from ``start``."""
-    base = use.storage("self")
-    dims = base.read().dims
-    d = use.dim(use.args["dim"], len(dims))
-    start, length, extent = use.args["start"], use.args["length"], number(dims[d])
+    base, d, extent = _along(use)
+    start, length = use.integer(use.args["start"]), use.integer(use.args["length"])
     use.demand(use.logic.all_of(length >= 0, start >= -extent, start <= extent))
     start = use.logic.ite(start < 0, start + extent, start)
     use.demand(start + length <= extent)
@@ -192,8 +221,8 @@ def sliced(use: Use, base: Storage, d: int, piece: Any) -> Storage:
     if not isinstance(step, int):
         raise UnmodelledError("a slice with a symbolic step")
     use.demand(step > 0)
-    start = _clamped(use, 0 if piece.start is None else piece.start, extent)
-    stop = extent if piece.stop is None else _clamped(use, piece.stop, extent)
+    start = _clamped(use, 0 if piece.start is None else use.integer(piece.start), extent)
+    stop = extent if piece.stop is None else _clamped(use, use.integer(piece.stop), extent)
     length = use.logic.ite(stop > start, stop - start, 0)
     return crop(use, base, d, start, length if step == 1 else _quotient(length + step - 1, step), step)
 
@@ -211,8 +240,7 @@ def _clamped(use: Use, at: Int, extent: Int) -> Int:
 @means("slice")
 def slice_(use: Use) -> Any:
     """``aten.slice``: one dimension from start to end by step."""
-    base = use.storage("self")
-    d = use.dim(use.args["dim"], len(base.read().dims))
+    base, d, _ = _along(use)
     return sliced(use, base, d, slice(use.args["start"], use.args["end"], use.args["step"]))
 
 
@@ -223,9 +251,7 @@ def getitem(use: Use) -> Any:
     if isinstance(source, (list, tuple)):
         if not isinstance(index, int):
             raise UnmodelledError("a computed choice among several results")
-        if not -len(source) <= index < len(source):
-            use.demand(False)
-            return source[0]
+        use.demand(-len(source) <= index < len(source))
         return source[index]
     return indexed(use, use.storage("self"), index)
 
@@ -233,17 +259,14 @@ def getitem(use: Use) -> Any:
 def indexed(use: Use, base: Storage, index: Any) -> Storage:
     """Basic indexing of a tensor."""
     entries = list(index) if isinstance(index, tuple) else [index]
-    if not all(e is None or e is Ellipsis or isinstance(e, (int, slice)) or _is_symbolic(e) for e in entries) or any(
-        isinstance(e, bool) for e in entries
-    ):
-        raise UnmodelledError("indexing by tensors or lists")
+    if not all(map(_is_basic, entries)):
+        raise UnmodelledError("indexing by tensors, lists or truth values")
     rank = len(base.read().dims)
     used = sum(e is not None and e is not Ellipsis for e in entries)
-    if used > rank:
-        use.demand(False)
-        raise UnmodelledError("more indices than dimensions")
-    if Ellipsis in [e for e in entries if not _is_symbolic(e)]:
-        at = next(i for i, e in enumerate(entries) if e is Ellipsis)
+    use.demand(used <= rank)
+    ellipses = [k for k, e in enumerate(entries) if e is Ellipsis]
+    use.demand(len(ellipses) <= 1)
+    for at in ellipses:
         entries[at : at + 1] = [slice(None)] * (rank - used)
     d, found = 0, base
     for entry in entries:
@@ -251,16 +274,16 @@ def indexed(use: Use, base: Storage, index: Any) -> Storage:
             found = unsqueezed(found, d)
             d += 1
         elif isinstance(entry, slice):
-            if entry != slice(None):
+            if (entry.start, entry.stop, entry.step) != (None, None, None):
                 found = sliced(use, found, d, entry)
             d += 1
         else:
             found = selected(use, found, d, _in_range(use, entry, number(found.read().dims[d])))
-    return alias(use, found) if found is base else found
+    return alias(found) if found is base else found
 
 
-def _is_symbolic(entry: Any) -> bool:
-    return hasattr(entry, "get_id")
+def _is_basic(entry: Any) -> bool:
+    return entry is None or entry is Ellipsis or isinstance(entry, slice) or symbolic(entry) or (isinstance(entry, int) and not isinstance(entry, bool))
 
 
 # -------------------------------------------------------------------------------------------------------------- joins
@@ -269,63 +292,72 @@ def _is_symbolic(entry: Any) -> bool:
 @means("cat")
 def cat(use: Use) -> Tensor:
     """Tensors one after the other along a dimension; empty vectors are passed over; dtypes are promoted."""
-    tensors: list[Tensor] = [s.read() for s in use.args["tensors"]]
+    tensors: list[Tensor] = [s.read() for s in use.storages("tensors")]
+    use.demand(len(tensors) > 0)
+    use.demand(all(len(t.dims) > 0 for t in tensors))
     legacy = [len(t.dims) == 1 and use.logic.decide(same_number(t.dims[0], 0)) is True for t in tensors]
     real = [t for t, skip in zip(tensors, legacy, strict=True) if not skip] or tensors[:1]
     rank = len(real[0].dims)
-    use.demand(rank > 0)
     d = use.dim(use.args["dim"], rank)
     for other in real[1:]:
         use.demand(len(other.dims) == rank)
-        if len(other.dims) != rank:
-            return real[0]
-        for k in range(rank):
-            if k != d:
-                use.demand(same_number(real[0].dims[k], other.dims[k]))
-    return joined(use, [use.cast(t, use.dtype) for t in real], d)
+        use.same_dims(replaced(real[0].dims, d, 0), replaced(other.dims, d, 0))
+    return _joined(use, [use.cast(t, use.dtype) for t in real], d)
 
 
-def joined(use: Use, tensors: Sequence[Tensor], d: int) -> Tensor:
-    """The concatenation itself."""
+def _joined(use: Use, tensors: Sequence[Tensor], d: int) -> Tensor:
+    """The concatenation. Where all pieces are equally long, its extent is kept as a product, whose places tell the piece."""
+    extents = [number(t.dims[d]) for t in tensors]
+    count = len(tensors)
     starts: list[Int] = [0]
-    for t in tensors:
-        starts.append(starts[-1] + number(t.dims[d]))
+    for extent in extents:
+        starts.append(starts[-1] + extent)
+    even = all(isinstance(e, int) for e in extents) and len(set(extents)) == 1
 
     def element(i: Index) -> Any:
-        if len(tensors) == 1:
+        place = i[d].split_off(count) if even and isinstance(i[d], Place) else None
+        if count == 1:
             return tensors[0][i]
+        if place is not None:
+            return _picked(use, place[0], range(count), lambda k: tensors[k][replaced(i, d, place[1])])
         at = number(i[d])
-        if isinstance(at, int) and all(isinstance(s, int) for s in starts):
-            k = max(k for k in range(len(tensors)) if starts[k] <= at and (starts[k + 1] > at or k == len(tensors) - 1))
-            return tensors[k][replaced(i, d, at - starts[k])]
-        found = tensors[-1][replaced(i, d, at - starts[-2])]
-        for k in range(len(tensors) - 2, -1, -1):
-            found = use.logic.ite(at < starts[k + 1], tensors[k][replaced(i, d, at - starts[k])], found)
-        return found
+        return _picked(use, at, starts[:-1], lambda k: tensors[k][replaced(i, d, 0 if _is_unit(extents[k]) else at - starts[k])])
 
-    return Tensor(replaced(tensors[0].dims, d, starts[-1]), element, use.dtype)
+    return Tensor(replaced(tensors[0].dims, d, flattened((count, tensors[0].dims[d])) if even else starts[-1]), element, use.dtype)
+
+
+def _is_unit(extent: Any) -> bool:
+    return isinstance(extent, int) and extent == 1
+
+
+def _picked(use: Use, at: Int, starts: Sequence[Int], piece: Callable[[int], Any]) -> Any:
+    """``piece(k)`` for the last ``k`` that starts at or before ``at``, found by halving: the term is as deep as a tree."""
+    if isinstance(at, int) and all(isinstance(s, int) for s in starts):
+        return piece(max(bisect_right(starts, at) - 1, 0))
+
+    def among(first: int, last: int) -> Any:
+        if last - first == 1:
+            return piece(first)
+        middle = (first + last) // 2
+        return choose(use.logic, at < starts[middle], lambda: among(first, middle), lambda: among(middle, last))
+
+    return among(0, len(starts))
 
 
 @means("stack")
 def stack(use: Use) -> Tensor:
     """Tensors of one shape along a new dimension."""
-    tensors = [use.cast(s.read(), use.dtype) for s in use.args["tensors"]]
+    given = [s.read() for s in use.storages("tensors")]
+    use.demand(len(given) > 0)
+    tensors = [use.cast(t, use.dtype) for t in given]
     dims = tensors[0].dims
     for other in tensors[1:]:
-        use.demand(len(other.dims) == len(dims))
-        if len(other.dims) == len(dims):
-            for a, b in zip(dims, other.dims, strict=True):
-                use.demand(same_number(a, b))
+        use.same_dims(dims, other.dims)
     d = use.dim(use.args["dim"], len(dims) + 1)
 
     def element(i: Index) -> Any:
-        at, rest = number(i[d]), (*i[:d], *i[d + 1 :])
-        if isinstance(at, int):
-            return tensors[at][rest] if 0 <= at < len(tensors) else tensors[-1][rest]
-        found = tensors[-1][rest]
-        for k in range(len(tensors) - 2, -1, -1):
-            found = use.logic.ite(same_number(at, k), tensors[k][rest], found)
-        return found
+        rest = (*i[:d], *i[d + 1 :])
+        return _picked(use, number(i[d]), range(len(tensors)), lambda k: tensors[k][rest])
 
     return Tensor((*dims[:d], len(tensors), *dims[d:]), element, use.dtype)
 
@@ -344,10 +376,9 @@ def permute(use: Use) -> Any:
     """Dimensions in a given order."""
     base = use.storage("self")
     rank = len(base.read().dims)
+    use.demand(len(use.args["dims"]) == rank)
     order = [use.dim(d, rank) for d in use.args["dims"]]
-    if sorted(order) != list(range(rank)):
-        use.demand(False)
-        return base
+    use.demand(len(set(order)) == rank)
     return permuted(base, order)
 
 
@@ -389,7 +420,12 @@ def movedim(use: Use) -> Any:
     base = use.storage("self")
     rank = len(base.read().dims)
     source, destination = (list(a) if isinstance(a := use.args[n], (list, tuple)) else [a] for n in ("source", "destination"))
+    use.demand(len(source) == len(destination))
     source, destination = [use.dim(d, rank) for d in source], [use.dim(d, rank) for d in destination]
+    use.demand(len(set(source)) == len(source))
+    use.demand(len(set(destination)) == len(destination))
+    if not rank:
+        return alias(base)
     order: list[Any] = [None] * rank
     for s, d in zip(source, destination, strict=True):
         order[d] = s
@@ -415,16 +451,10 @@ def squeeze(use: Use) -> Any:
     base = use.storage("self")
     dims = base.read().dims
     named = use.args.get("dim")
-    wanted = range(len(dims)) if named is None else [use.dim(d, len(dims)) for d in (named if isinstance(named, (list, tuple)) else [named])]
-    gone = []
-    for d in wanted:
-        if d >= len(dims):
-            continue
-        one = use.logic.decide(same_number(dims[d], 1))
-        if one is None:
-            raise UnmodelledError("squeeze of a dimension that may or may not have extent 1")
-        if one:
-            gone.append(d)
+    several = named if isinstance(named, (list, tuple)) else range(len(dims)) if named is None else [named]
+    wanted = [use.dim(d, len(dims)) for d in several]
+    use.demand(len(set(wanted)) == len(wanted))
+    gone = {d for d in wanted if d < len(dims) and _is_one(use, dims[d])}
     kept = [d for d in range(len(dims)) if d not in gone]
 
     def there(i: Index) -> Index:
@@ -436,53 +466,60 @@ def squeeze(use: Use) -> Any:
     return rearranged(base, lambda dims: tuple(dims[d] for d in kept), there, lambda i: tuple(i[d] for d in kept))
 
 
+def _is_one(use: Use, extent: Any) -> bool:
+    found = use.logic.decide(same_number(extent, 1))
+    if found is None:
+        raise UnmodelledError("squeeze of a dimension that may or may not have extent 1")
+    return found
+
+
 @means("expand")
 def expand(use: Use) -> Any:
-    """Dimensions of extent 1 repeated without a copy."""
-    base = use.storage("self")
-    own, wanted = base.read().dims, list(use.args["size"])
+    """Dimensions of extent 1 repeated without a copy; -1 keeps an extent."""
+    own, wanted = use.tensor("self").dims, list(use.args["size"])
     use.demand(len(wanted) >= len(own))
     lead = len(wanted) - len(own)
     dims: list[Any] = []
     for k, extent in enumerate(wanted):
-        inherited = own[k - lead] if k >= lead else None
         if isinstance(extent, int) and extent == -1:
-            use.demand(inherited is not None)
-            dims.append(inherited)
-            continue
-        dims.append(extent)
-        if inherited is not None:
-            use.demand(use.logic.any_of(same_number(inherited, 1), same_number(inherited, extent)))
-    final = tuple(dims)
-    return View(base, lambda below: broadcast(use.logic, below, final), None)
+            use.demand(k >= lead)
+            dims.append(own[k - lead])
+        else:
+            use.demand(number(use.integer(extent)) >= 0)
+            dims.append(extent)
+    return _expanded(use, tuple(dims))
 
 
 @means("expand_as")
 def expand_as(use: Use) -> Any:
     """Expanded to the shape of another tensor."""
-    final = use.tensor("other").dims
-    return View(use.storage("self"), lambda below: broadcast(use.logic, below, final), None)
+    return _expanded(use, use.tensor("other").dims)
+
+
+def _expanded(use: Use, dims: tuple[Any, ...]) -> View:
+    base = use.storage("self")
+    use.fitted(base.read(), dims)
+    return View(base, lambda below: broadcast(use.logic, below, dims), None)
 
 
 # ------------------------------------------------------------------------------------------------------ copies, alias
 
 
-def alias(use: Use, base: Storage) -> View:
+def alias(base: Storage) -> View:
     """The same elements under another name."""
-    del use
     return rearranged(base, lambda dims: dims, lambda i: i, lambda i: i)
 
 
 @means("alias")
 def alias_(use: Use) -> Any:
     """A view of everything."""
-    return alias(use, use.storage("self"))
+    return alias(use.storage("self"))
 
 
 @means("contiguous")
 def contiguous(use: Use) -> Any:
     """The tensor itself where it is contiguous, else a copy; metadata says which."""
-    return alias(use, use.storage("self")) if use.aliases else use.tensor("self")
+    return alias(use.storage("self")) if use.aliases else use.tensor("self")
 
 
 @means("clone")
@@ -494,18 +531,29 @@ def clone(use: Use) -> Tensor:
 @means("detach")
 def detach(use: Use) -> Any:
     """The same storage, cut off from the gradient: a symbol of its own, never the identity."""
-    symbol = use.symbol("detach")
+    return behind(use, use.storage("self"), "detach")
+
+
+def behind(use: Use, base: Storage, op: str) -> View:
+    """A view of everything through which no gradient passes.
+
+    What is written through it is not what the base then holds: the base keeps its own gradient.
+    """
+    read, written = use.symbol(op), use.symbol("written")
 
     def forward(below: Tensor) -> Tensor:
-        return Tensor(below.dims, lambda i: use.logic.apply(symbol, below[i]), below.dtype)
+        return Tensor(below.dims, lambda i: use.logic.apply(read, below[i]), below.dtype)
 
-    return View(use.storage("self"), forward, lambda _, new: new)
+    def backward(below: Tensor, new: Tensor) -> Tensor:
+        return Tensor(below.dims, lambda i: use.logic.apply(written, below[i], new[i]), below.dtype)
+
+    return View(base, forward, backward)
 
 
 @means("to", "type_as")
 def to(use: Use) -> Any:
     """A cast; the tensor itself where dtype and device are right already."""
-    return alias(use, use.storage("self")) if use.aliases else use.cast(use.tensor("self"), use.dtype)
+    return alias(use.storage("self")) if use.aliases else use.cast(use.tensor("self"), use.dtype)
 
 
 @means("size")
@@ -514,7 +562,10 @@ def size(use: Use) -> Any:
     dims = tuple(map(number, use.tensor("self").dims))
     rest = use.args.get("rest", ())
     d = use.args.get("dim", rest[0] if rest else None)
-    return dims if d is None else dims[use.dim(d, len(dims))]
+    if d is None:
+        return dims
+    use.demand(len(dims) > 0)
+    return dims[use.dim(d, len(dims))]
 
 
 @means("dim")

@@ -8,7 +8,7 @@ from typing import Any
 
 from verify.semantics.logic import Index, Int, Logic
 from verify.semantics.table import Use, means
-from verify.semantics.tensor import CHAIN, Place, Product, Tensor, UnmodelledError, View, number, same_number, times
+from verify.semantics.tensor import CHAIN, Place, Product, Tensor, UnmodelledError, View, flattened, number, same_number, times
 
 Block = tuple[tuple[Any, ...], tuple[Any, ...]]
 """Neighbouring dimensions of the input and the neighbouring dimensions of the result that hold the same elements."""
@@ -21,19 +21,21 @@ def reshape(use: Use) -> Any:
         raise UnmodelledError("view as another dtype")
     if "other" in use.args:
         return _reshaped(use, use.tensor("other").dims)
-    wanted = list(use.args.get("shape", use.args.get("size", ())))
-    return _reshaped(use, _completed(use, use.tensor("self").dims, wanted))
+    wanted = use.args.get("shape", use.args.get("size"))
+    if not isinstance(wanted, (list, tuple)):
+        raise UnmodelledError(f"{use.call.op} without a shape")
+    return _reshaped(use, _completed(use, use.tensor("self").dims, list(wanted)))
 
 
 @means("flatten")
 def flatten(use: Use) -> Any:
     """Dimensions ``start_dim`` to ``end_dim`` as one."""
     dims = use.tensor("self").dims
-    if not dims:
-        return _reshaped(use, (1,))
     first, last = (use.dim(use.args[n], len(dims)) for n in ("start_dim", "end_dim"))
     use.demand(first <= last)
-    joined = dims[first] if first == last else _product(dims[first : last + 1])
+    if not dims:
+        return _reshaped(use, (1,))
+    joined = dims[first] if first == last else flattened(dims[first : last + 1])
     return _reshaped(use, (*dims[:first], joined, *dims[last + 1 :]))
 
 
@@ -41,22 +43,19 @@ def flatten(use: Use) -> Any:
 def unflatten(use: Use) -> Any:
     """One dimension as several."""
     dims = use.tensor("self").dims
+    use.demand(len(dims) > 0)
+    use.demand(len(use.args["sizes"]) > 0)
     d = use.dim(use.args["dim"], len(dims))
     sizes = _completed(use, (dims[d],), list(use.args["sizes"]))
     return _reshaped(use, (*dims[:d], *sizes, *dims[d + 1 :]))
 
 
-def _product(dims: Sequence[Any]) -> Any:
-    factors = [f for d in dims for f in (d.factors if isinstance(d, Product) else (d,))]
-    if all(isinstance(f, int) for f in factors):
-        return math.prod(factors)
-    factors = [f for f in factors if not (isinstance(f, int) and f == 1)]
-    return factors[0] if len(factors) == 1 else Product(tuple(factors))
-
-
 def _completed(use: Use, dims: Sequence[Any], wanted: list[Any]) -> tuple[Any, ...]:
     """``wanted`` with the extent that stands as -1 worked out."""
     holes = [k for k, w in enumerate(wanted) if isinstance(w, int) and w == -1]
+    for k, extent in enumerate(wanted):
+        if k not in holes:
+            use.demand(number(use.integer(extent)) >= 0)
     if not holes:
         return tuple(wanted)
     use.demand(len(holes) == 1)
@@ -64,15 +63,18 @@ def _completed(use: Use, dims: Sequence[Any], wanted: list[Any]) -> tuple[Any, .
     rest = [f for k, w in enumerate(wanted) if k not in holes for f in (w.factors if isinstance(w, Product) else (w,))]
     if all(isinstance(n, int) for n in (*have, *rest)):
         total, known = math.prod(have), math.prod(rest)
-        use.demand(known != 0 and total % known == 0)
-        hole: Any = total // known if known else 0
+        use.demand(known != 0)
+        use.demand(total % known == 0)
+        hole: Any = total // known
         return tuple(hole if k in holes else w for k, w in enumerate(wanted))
     for factor in rest:
+        if use.logic.decide(same_number(factor, 0)) is not False:
+            use.demand(use.logic.negate(same_number(factor, 0)))
         at = next((k for k, h in enumerate(have) if use.logic.decide(same_number(h, factor)) is True), None)
         if at is None:
             return _by_division(use, have, wanted, holes[0])
         have.pop(at)
-    return tuple(_product(have) if k in holes and have else 1 if k in holes else w for k, w in enumerate(wanted))
+    return tuple(flattened(have) if k in holes and have else 1 if k in holes else w for k, w in enumerate(wanted))
 
 
 def _by_division(use: Use, have: list[Any], wanted: list[Any], hole: int) -> tuple[Any, ...]:
@@ -86,10 +88,11 @@ def _by_division(use: Use, have: list[Any], wanted: list[Any], hole: int) -> tup
 
 def _reshaped(use: Use, wanted: tuple[Any, ...]) -> Any:
     base = use.storage("self")
-    blocks = _blocks(use, base.read().dims, wanted)
+    blocks = [(ins, _kept_apart(ins, outs)) for ins, outs in _blocks(use, base.read().dims, wanted)]
+    dims = tuple(extent for _, outs in blocks for extent in outs)
 
     def forward(below: Tensor) -> Tensor:
-        return below.map(wanted, lambda i: _across(use.logic, blocks, i, 1, 0))
+        return below.map(dims, lambda i: _across(use.logic, blocks, i, 1, 0))
 
     def backward(below: Tensor, new: Tensor) -> Tensor:
         return Tensor(below.dims, lambda i: new[_across(use.logic, blocks, i, 0, 1)], below.dtype)
@@ -98,6 +101,13 @@ def _reshaped(use: Use, wanted: tuple[Any, ...]) -> Any:
     if use.call.op in ("view", "view_as", "unflatten") or use.aliases:
         return view
     return view.read()
+
+
+def _kept_apart(ins: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The dimensions of the result of a block; one that several plain numbers make is kept as their product."""
+    one = flattened(ins)
+    known = len(outs) == 1 and isinstance(outs[0], int) and isinstance(one, Product) and one.static
+    return (one,) if known and one.linear() == outs[0] else outs
 
 
 def _blocks(use: Use, have: tuple[Any, ...], want: tuple[Any, ...]) -> list[Block]:
@@ -145,8 +155,8 @@ def _symbolic_factors(side: list[Any]) -> int:
 
 
 def _equal_products(use: Use, ins: Sequence[Any], outs: Sequence[Any]) -> bool:
-    one, other = _product(ins) if ins else 1, _product(outs) if outs else 1
-    if isinstance(one, Product) and isinstance(other, Product):
+    one, other = flattened(ins), flattened(outs)
+    if isinstance(one, Product) and isinstance(other, Product) and not (one.static and other.static):
         rest = list(other.factors)
         for factor in one.factors:
             at = next((k for k, r in enumerate(rest) if use.logic.decide(same_number(factor, r)) is True), None)
@@ -178,7 +188,7 @@ def _carry(logic: Logic, have: tuple[Any, ...], want: tuple[Any, ...], index: In
     for k, extent in enumerate(want[:-1]):
         taken, parts, factors = _take(logic, parts, factors, extent, math.prod(map(number, want[k + 1 :])))
         found.append(taken)
-    return [*found, _gather(logic, parts, factors, want[-1])]
+    return [*found, _gather(logic, parts, factors)]
 
 
 def _spread(dims: tuple[Any, ...], index: Index) -> tuple[list[Any], list[Any]]:
@@ -186,7 +196,7 @@ def _spread(dims: tuple[Any, ...], index: Index) -> tuple[list[Any], list[Any]]:
     parts: list[Any] = []
     factors: list[Any] = []
     for extent, i in zip(dims, index, strict=True):
-        if isinstance(extent, Product) and isinstance(i, Place):
+        if isinstance(i, Place) and _covers(i, extent):
             parts += i.parts
             factors += i.factors
         elif not (isinstance(extent, int) and extent == 1):
@@ -195,14 +205,19 @@ def _spread(dims: tuple[Any, ...], index: Index) -> tuple[list[Any], list[Any]]:
     return parts, factors
 
 
-def _gather(logic: Logic, parts: list[Any], factors: list[Any], extent: Any) -> Any:
-    """What is left of a block as one index along ``extent``."""
-    if not parts:
-        return 0
-    if len(parts) == 1:
-        return parts[0]
-    place = Place(tuple(parts), tuple(map(number, factors)), logic)
-    return place if isinstance(extent, Product) and extent.factors == place.factors else place.linear()
+def _covers(place: Place, extent: Any) -> bool:
+    """Whether the place is one along the whole of ``extent``."""
+    whole = Product(place.factors)
+    if isinstance(extent, Product) and not extent.static:
+        return extent == whole
+    return whole.static and same_number(whole, extent) is True
+
+
+def _gather(logic: Logic, parts: list[Any], factors: list[Any]) -> Any:
+    """What is left of a block as one index."""
+    if len(parts) < 2:
+        return parts[0] if parts else 0
+    return Place(tuple(parts), tuple(map(number, factors)), logic)
 
 
 def _take(logic: Logic, parts: list[Any], factors: list[Any], extent: Any, inner: Int) -> tuple[Any, list[Any], list[Any]]:
@@ -213,6 +228,10 @@ def _take(logic: Logic, parts: list[Any], factors: list[Any], extent: Any, inner
     if len(parts) >= len(wanted) and all(logic.decide(same_number(f, w)) is True for f, w in zip(factors, wanted, strict=False)):
         taken = parts[0] if len(wanted) == 1 else Place(tuple(parts[: len(wanted)]), tuple(wanted), logic)
         return taken, parts[len(wanted) :], factors[len(wanted) :]
+    for k in range(1, len(parts)):
+        whole = Product(tuple(factors[: k + 1]))
+        if whole.static and same_number(whole, extent) is True:
+            return _gather(logic, parts[: k + 1], factors[: k + 1]), parts[k + 1 :], factors[k + 1 :]
     at = parts[0] if len(parts) == 1 else Place(tuple(parts), tuple(map(number, factors)), logic).linear()
     quotient, rest = _divided(logic, number(at), inner, number(extent))
     return quotient, [rest], [inner]

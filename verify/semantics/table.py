@@ -10,7 +10,18 @@ import torch
 
 from optimus.operators import Call
 from verify.semantics.logic import Cond, Int, Logic, Symbol
-from verify.semantics.tensor import Memory, Storage, Tensor, UnmodelledError
+from verify.semantics.tensor import Memory, RaisesError, Storage, Tensor, UnmodelledError, broadcast, same_number, symbolic
+
+PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+def literal(given: object) -> str:
+    """A constant argument as text that tells it from every other constant."""
+    if isinstance(given, (list, tuple)):
+        return "(" + "".join(f"{literal(g)}, " for g in given) + ")"
+    if isinstance(given, PLAIN):
+        return repr(given)
+    raise UnmodelledError(f"an argument of type {type(given).__name__}")
 
 
 @dataclass
@@ -18,7 +29,8 @@ class Use:
     """One use of an operator: its call with symbolic arguments, what PyTorch says of the result, and the algebra.
 
     ``results``: (dims, dtype, whether it aliases an argument) of each tensor result by the graph's metadata; ``several``:
-    whether they come as a sequence. ``mode``: the ambient mode, empty at the entry of the graph. ``required``: filled with what must hold for the operator not to raise.
+    whether they come as a sequence. ``mode``: the ambient mode as far as it differs from that at the entry of the graph.
+    ``required``: filled with what must hold for the operator not to raise.
     """
 
     call: Call
@@ -31,10 +43,7 @@ class Use:
 
     def tensor(self, name: str) -> Tensor:
         """The present contents of a tensor argument."""
-        given = self.args[name]
-        if not isinstance(given, Storage):
-            raise UnmodelledError(f"{self.call.op} with {name} that is no tensor")
-        return given.read()
+        return self.storage(name).read()
 
     def storage(self, name: str) -> Storage:
         """A tensor argument as storage."""
@@ -43,51 +52,85 @@ class Use:
             raise UnmodelledError(f"{self.call.op} with {name} that is no tensor")
         return given
 
+    def storages(self, name: str) -> list[Storage]:
+        """An argument that is a list of tensors."""
+        given = self.args[name]
+        if not isinstance(given, (list, tuple)) or not all(isinstance(g, Storage) for g in given):
+            raise UnmodelledError(f"{self.call.op} with {name} that is no list of tensors")
+        return list(given)
+
+    def integer(self, given: Any) -> Int:
+        """An argument, or an entry of one, that must be an integer."""
+        if not (symbolic(given) or (isinstance(given, int) and not isinstance(given, bool))):
+            raise UnmodelledError(f"{self.call.op} with a {type(given).__name__} for a number")
+        return given
+
     def dim(self, given: Any, rank: int) -> int:
-        """A dimension counted from the front; requires it to be in range."""
+        """A dimension counted from the front; requires it to be in range. A scalar counts as having one."""
         if not isinstance(given, int):
             raise UnmodelledError(f"{self.call.op} with a symbolic dimension number")
         rank = max(rank, 1)
-        if not -rank <= given < rank:
-            self.demand(False)
-            return 0
+        self.demand(-rank <= given < rank)
         return given % rank
 
     def demand(self, condition: Cond) -> None:
-        """Require ``condition`` for the operator to be defined."""
+        """Require ``condition`` for the operator to be defined. Raises :class:`RaisesError` if it is false outright."""
+        if condition is False:
+            raise RaisesError(self.call.op)
         if condition is not True:
             self.required.append(condition)
 
-    def symbol(self, op: str, *dtypes: torch.dtype, literals: Mapping[str, Any] | None = None) -> Symbol:
-        """An uninterpreted function under the ambient mode of this use."""
-        names = tuple(str(d).removeprefix("torch.") for d in dtypes)
-        return Symbol(op, names, tuple((k, repr(v)) for k, v in (literals or {}).items()), self.mode)
+    def same(self, left: Any, right: Any) -> None:
+        """Require two extents to be equal."""
+        self.demand(same_number(left, right))
+
+    def same_dims(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> None:
+        """Require two shapes to be equal."""
+        self.demand(len(left) == len(right))
+        for one, other in zip(left, right, strict=True):
+            self.same(one, other)
+
+    def fitted(self, tensor: Tensor, dims: tuple[Any, ...]) -> Tensor:
+        """``tensor`` broadcast to ``dims``; requires that it can be."""
+        self.demand(len(tensor.dims) <= len(dims))
+        for own, wanted in zip(reversed(tensor.dims), reversed(dims), strict=False):
+            self.demand(self.logic.any_of(same_number(own, wanted), same_number(own, 1)))
+        return broadcast(self.logic, tensor, dims)
+
+    def symbol(self, op: str, *dtypes: torch.dtype, literals: Mapping[str, str] | None = None, result: torch.dtype | None = None) -> Symbol:
+        """An uninterpreted function under the ambient mode of this use. ``literals`` by name, as :func:`literal` writes them."""
+        return Symbol(op, tuple(map(_name, dtypes)), tuple((literals or {}).items()), self.mode, "" if result is None else _name(result))
 
     def cast(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
         """``tensor`` in another dtype."""
         if tensor.dtype == dtype:
             return tensor
-        symbol = self.symbol("cast", tensor.dtype, dtype)
+        symbol = self.symbol("cast", tensor.dtype, result=dtype)
         return Tensor(tensor.dims, lambda i: self.logic.apply(symbol, tensor[i]), dtype)
 
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of the result, by PyTorch's rules."""
-        if not self.results:
-            raise UnmodelledError(f"{self.call.op} without metadata")
-        return self.results[0][1]
+        return self._result()[1]
 
     @property
     def dims(self) -> tuple[Int, ...]:
         """The dimensions of the result, by PyTorch's rules."""
-        if not self.results:
-            raise UnmodelledError(f"{self.call.op} without metadata")
-        return self.results[0][0]
+        return self._result()[0]
 
     @property
     def aliases(self) -> bool:
         """Whether the result shares the storage of an argument, by PyTorch's rules."""
-        return bool(self.results) and self.results[0][2]
+        return self._result()[2]
+
+    def _result(self) -> tuple[tuple[Any, ...], torch.dtype, bool]:
+        if not self.results:
+            raise UnmodelledError(f"{self.call.op} without metadata")
+        return self.results[0]
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 Meaning = Callable[[Use], Any]

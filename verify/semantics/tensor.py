@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,13 +22,18 @@ class Product:
         """The extent as one number."""
         return math.prod(self.factors)
 
+    @property
+    def static(self) -> bool:
+        """Whether it is made of plain numbers."""
+        return all(isinstance(f, int) for f in self.factors)
+
 
 CHAIN = 64  # longest case distinction made instead of a product or quotient of symbols
 
 
 @dataclass(frozen=True)
 class Place:
-    """A position along a :class:`Product`: one index per factor, row-major."""
+    """A position along a dimension whose extent is the product of ``factors``: one index per factor, row-major."""
 
     parts: tuple[Int, ...]
     factors: tuple[Int, ...]
@@ -40,6 +45,13 @@ class Place:
         for k, part in enumerate(self.parts):
             at = at + times(self.logic, part, self.factors[k], self.factors[k + 1 :])
         return at
+
+    def split_off(self, count: Int) -> tuple[Int, Any] | None:
+        """The position among ``count`` equal pieces, and the position inside that piece; None if it does not fall into these."""
+        if len(self.factors) < 2 or not isinstance(self.factors[0], int) or self.factors[0] != count:
+            return None
+        rest = self.parts[1] if len(self.parts) == 2 else Place(self.parts[1:], self.factors[1:], self.logic)
+        return self.parts[0], rest
 
 
 def times(logic: Logic, index: Int, extent: Int, factors: tuple[Int, ...]) -> Int:
@@ -53,9 +65,29 @@ def times(logic: Logic, index: Int, extent: Int, factors: tuple[Int, ...]) -> In
     return found
 
 
+def flattened(dims: Sequence[Any]) -> Any:
+    """The extent of several dimensions as one: the factors kept apart, those of 1 left out."""
+    factors = [f for d in dims for f in (d.factors if isinstance(d, Product) else (d,)) if not (isinstance(f, int) and f == 1)]
+    if any(isinstance(f, int) and f == 0 for f in factors):
+        return 0
+    return Product(tuple(factors)) if len(factors) > 1 else factors[0] if factors else 1
+
+
 def number(extent_or_index: Any) -> Int:
     """A dimension or position as one number."""
     return extent_or_index.linear() if isinstance(extent_or_index, (Product, Place)) else extent_or_index
+
+
+def symbolic(given: object) -> bool:
+    """Whether ``given`` is an integer of the algebra that is no plain number."""
+    return isinstance(given, (Product, Place)) or hasattr(given, "get_id")
+
+
+def choose(logic: Logic, condition: Cond, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    """``then()`` where ``condition`` holds, else ``other()``; computes only one of them if the condition is known."""
+    if isinstance(condition, bool):
+        return then() if condition else other()
+    return logic.ite(condition, then(), other())
 
 
 def same_number(left: Any, right: Any) -> Cond:
@@ -113,13 +145,13 @@ class Storage:
 class Memory(Storage):
     """Memory of its own.
 
-    ``owner`` is the same for inputs that share memory; ``apart``: no other input shares this one.
+    ``owner`` is the same for inputs that share memory. ``sealed``: why a write to it has no meaning here, if it has none.
     """
 
-    def __init__(self, contents: Tensor, owner: object = None) -> None:
+    def __init__(self, contents: Tensor) -> None:
         self.contents = contents
-        self.owner = self if owner is None else owner
-        self.apart = True
+        self.owner: object = self
+        self.sealed = ""
 
     def read(self) -> Tensor:
         """See :class:`Storage`."""
@@ -127,8 +159,8 @@ class Memory(Storage):
 
     def write(self, new: Tensor) -> None:
         """See :class:`Storage`."""
-        if not self.apart:
-            raise UnmodelledError("a write to an input that shares memory with another")
+        if self.sealed:
+            raise UnmodelledError(f"a write to {self.sealed}")
         self.contents = new
 
     def root(self) -> Memory:
@@ -165,6 +197,10 @@ class View(Storage):
 
 class UnmodelledError(Exception):
     """An operator, or a way of using one, that has no semantics here."""
+
+
+class RaisesError(Exception):
+    """An operator that raises whatever the sizes are."""
 
 
 def broadcast(logic: Logic, tensor: Tensor, dims: tuple[Any, ...]) -> Tensor:
