@@ -36,7 +36,6 @@ class Effects:
 
 
 PURE = Effects()
-OPAQUE = Effects(ordered=True, switches_mode=True, opaque=True)
 ASSERTION = Effects(ordered=True)
 
 PURE_MODULES = {"math", "_operator", "builtins", "torch.fx.experimental.sym_node"}
@@ -55,7 +54,7 @@ def effects(node: Node, call: Call | None = None) -> Effects:
     if call is None:
         return _of_unknown(node)
     if call.op in SIDE_EFFECTS:
-        return OPAQUE
+        return _opaque(node)
     if "assert" in call.op:
         return ASSERTION
     if not (call.writes or call.random or call.reshapes):
@@ -73,8 +72,13 @@ def _of_unknown(node: Node) -> Effects:
     tensors = any(isinstance(a.meta.get("example_value", a.meta.get("val")), torch.Tensor) for a in node.all_input_nodes)
     if node.op == "call_function" and (module in PURE_MODULES or name.startswith("sym_")):
         in_place = name.startswith("i") and hasattr(operator, name[1:] or "-")
-        return OPAQUE if in_place and tensors else PURE
-    return OPAQUE
+        return _opaque(node) if in_place and tensors else PURE
+    return _opaque(node)
+
+
+def _opaque(node: Node) -> Effects:
+    """Nothing is known: it may write whatever it is given."""
+    return Effects(tuple(node.all_input_nodes), ordered=True, switches_mode=True, opaque=True)
 
 
 def _of_region(node: Node) -> Effects:
@@ -83,10 +87,10 @@ def _of_region(node: Node) -> Effects:
     bodies = [_submodule(module, a) for a in node.all_input_nodes if a.op == "get_attr"]
     graphs = [b for b in bodies if isinstance(b, GraphModule)]
     if not graphs:
-        return OPAQUE
+        return _opaque(node)
     found = [effects(inner) for g in graphs for inner in g.graph.nodes]
     if any(e.opaque or e.writes or e.reshapes for e in found):
-        return OPAQUE
+        return _opaque(node)
     random = any(e.random for e in found)
     return Effects(random=random, ordered=random)
 

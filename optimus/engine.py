@@ -209,14 +209,19 @@ def _segments(state: GraphState) -> list[list[Node]]:
 
 def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: Rewriter, refusals: dict[Node, Decline]) -> dict[Node, Hashable]:
     found: dict[Node, Hashable] = {}
+    state = rewriter.state
     for node in segment:
         if node.op not in ("call_function", "call_method") or node.meta.get(FUSED) == pattern.name or not _is_anchor(pattern, node):
             continue
-        key = _asked(lambda n=node: pattern.key(n, rewriter.state))  # type: ignore[misc]
-        common = common_key(node, rewriter.state)
+        key = _asked(lambda n=node: pattern.key(n, state))  # type: ignore[misc]
+        common = common_key(node, state)
         if isinstance(key, Decline):
             refusals[node] = key
-        elif key is not None and common is not None and _plain(node):
+        elif key is None or common is None or not _plain(node):
+            continue
+        elif not pattern.fuse_returned and any(s in state.escaping for s in state.storages(node)):
+            refusals[node] = Decline(Law.ALIASING.reason, "the result is returned, so that it needs memory of its own")
+        else:
             found[node] = (key, common)
     return found
 

@@ -81,7 +81,10 @@ def cut_of(node: Node) -> Cut | None:
         return None
     if call.op == "unbind":
         return Cut(node, "unbind", source, dim, (1,) * len(pieces))
-    return Cut(node, "split", source, dim, tuple(p.shape[dim] for p in pieces))
+    sizes = tuple(p.shape[dim] for p in pieces)
+    if call.op == "tensor_split" and not same_size(sum(sizes), fake.shape[dim]):
+        return None  # positions that fall, or repeat what came before
+    return Cut(node, "split", source, dim, sizes)
 
 
 def join_of(node: Node) -> Join | None:

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from optimus.values import MISSING, value
 
@@ -37,8 +38,11 @@ class Call:
         return self.args[name]
 
     def written(self) -> tuple[Node, ...]:
-        """The nodes whose storage this call writes."""
-        return tuple(a for name in self.writes if isinstance(a := self.args.get(name), Node))
+        """The nodes whose storage this call writes, those in lists included."""
+        found: list[Node] = []
+        for name in self.writes:
+            map_arg(self.args.get(name), found.append)
+        return tuple(found)
 
 
 ALIASES = {
@@ -361,7 +365,7 @@ def _bind_to(schema: _Schema, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 def _gather_varargs(parameters: tuple[_Parameter, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
     """``x.view(2, 3)`` and ``x.permute(1, 0)`` pass their one list as loose numbers."""
     lists = [i for i, p in enumerate(parameters) if p.accepts == "list"]
-    if len(lists) != 1 or len(args) <= lists[0] or isinstance(args[lists[0]], (list, tuple, torch.Size)):
+    if len(lists) != 1 or len(args) <= lists[0] or _is_list(args[lists[0]]):
         return args
     first = lists[0]
     later = sum(not p.keyword_only for p in parameters[first + 1 :])
@@ -371,6 +375,10 @@ def _gather_varargs(parameters: tuple[_Parameter, ...], args: tuple[Any, ...]) -
     if any(not isinstance(a, (int, Node, torch.SymInt)) or isinstance(a, bool) or _is_tensor(a) for a in loose):
         return args
     return (*args[:first], tuple(loose))
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(value(given) if isinstance(given, Node) else given, (list, tuple, torch.Size))
 
 
 def _is_tensor(given: Any) -> bool:
@@ -398,3 +406,26 @@ def _fits(parameter: _Parameter, given: Any) -> bool:
             )
         case _:
             return not is_list and not _is_tensor(given)
+
+
+MOVEMENT = {
+    "split", "split_with_sizes", "chunk", "tensor_split", "unbind", "cat", "stack", "select", "slice", "narrow", "getitem", "permute", "transpose",
+    "t", "mT", "movedim", "unsqueeze", "squeeze", "expand", "expand_as", "view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "clone",
+    "contiguous", "detach", "alias", "to", "type_as", "size", "dim", "repeat", "flip", "roll", "pad", "index_select", "gather", "embedding",
+}  # fmt: skip
+
+
+def keeps_bits(node: Node) -> bool:
+    """Whether a node's result has the same bits however its operands are laid out: it moves data or works element by element."""
+    call = bind(node)
+    return call is not None and (call.op in MOVEMENT or is_elementwise(call))
+
+
+def is_elementwise(call: Call) -> bool:
+    """Whether PyTorch says of an operator that it works element by element."""
+    if call.op.startswith(("reflected_", "scalar_")):
+        return True
+    if call.overload is not None and torch.Tag.pointwise in call.overload.tags:
+        return True
+    packet = _packet(call.op)
+    return packet is not None and any(torch.Tag.pointwise in getattr(packet, o).tags for o in packet.overloads())

@@ -170,6 +170,9 @@ class HorizontalPattern(Pattern):
     """Largest group; more members make several groups."""
     max_depth: int = 5
     """Members share a consumer at most this many operators below each of them."""
+    fuse_returned: bool = False
+    """Also join members whose results are returned, each copied out of the joint result. Inductor may drop such copies,
+    so that results which eager keeps apart share memory."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,12 +14,14 @@ from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.node import map_arg
 
 from optimus.effects import PURE
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
-from optimus.pattern import Decline, Match, Pattern, Refused
+from optimus.operators import keeps_bits
+from optimus.pattern import Decline, Exactness, Match, Pattern, Refused
 from optimus.regions import Region, cut
 from optimus.state import GraphState
 from optimus.values import (
@@ -33,13 +35,14 @@ from optimus.values import (
     same_layout,
     same_size,
     same_sizes,
+    same_strides,
     size_key,
     storage,
     tensor,
     value,
     value_key,
 )
-from optimus.versions import no_new_guards
+from optimus.versions import no_new_guards, view_kind
 
 Validator = Callable[[Region], str | None]
 """Judges a region before it is kept: None if it is right, else the reason to roll it back."""
@@ -60,9 +63,10 @@ def refuse(law: Law, detail: str = "") -> Refused:
 class Transaction:
     """New nodes in the making; handed to ``Pattern.rewrite`` and ``Pattern.fuse``."""
 
-    def __init__(self, state: GraphState, match: Match) -> None:
+    def __init__(self, state: GraphState, match: Match, *, exact: bool) -> None:
         self.state = state
         self.match = match
+        self.exact = exact
         self.new: list[Node] = []
         self.inside = set(match.nodes)
         self.replaced: list[tuple[Node, Node]] = []
@@ -138,8 +142,13 @@ class Transaction:
             if key in anchor.meta:
                 node.meta[key] = anchor.meta[key]
         structural = target in STRUCTURAL or (target is torch.clone and kwargs.get("memory_format") is torch.contiguous_format)
-        with no_new_guards(self.state.shape_env, None) if structural else contextlib.nullcontext():
-            node.meta[value_key(anchor)] = run_fake(node)
+        try:
+            with no_new_guards(self.state.shape_env, None) if structural else contextlib.nullcontext():
+                node.meta[value_key(anchor)] = run_fake(node)
+        except RuntimeError as error:
+            if any(s in self.state.writes for used in node.all_input_nodes for s in self.state.storages(used)):
+                raise refuse(Law.MUTATION, f"what {node.name} reads is written later, and its fake shows that already ({error})") from error
+            raise
         return node
 
 
@@ -171,7 +180,7 @@ class Rewriter:
 
     def apply(self, pattern: Pattern, match: Match, build: Callable[[Transaction], None]) -> bool:
         """Carry one match out; False, with the reason in the journal, if it was given up."""
-        tx = Transaction(self.state, match)
+        tx = Transaction(self.state, match, exact=pattern.exactness is Exactness.BITWISE)
         undo: list[Callable[[], None]] = []
         try:
             with self._fake_world(match):
@@ -257,8 +266,9 @@ class Rewriter:
         for one, other in zip(before, after, strict=True):
             self._check_types(old, one, other)
             self._demand(
-                Law.LAYOUT, same_layout(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves"
+                Law.LAYOUT, same_strides(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves"
             )
+            self._check_view_kind(old, one, other)
             self._demand(Law.ALIASING, _root(self.state, one) == _root(self.state, other), f"a piece of {old.name} changes storage")
 
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
@@ -275,6 +285,8 @@ class Rewriter:
         one, other = _root(state, before), _root(state, after)
         if one is None or other is None:
             raise refuse(Law.ALIASING, f"{old.name} has no storage of its own")
+        if (before.is_conj(), before.is_neg()) != (after.is_conj(), after.is_neg()):
+            raise refuse(Law.LAYOUT, f"{old.name} would be conjugated or negated lazily, or no longer so")
         fresh_before, fresh_after = one not in inputs, other not in inputs
         if not fresh_before and (fresh_after or one != other):
             self._demand(Law.ALIASING, self._unnoticed(one, old), f"{old.name} is a view that somebody writes or returns")
@@ -283,6 +295,7 @@ class Rewriter:
             if noticed and Law.ALIASING in self.laws:
                 return _copy_like(tx, old, new, before)
         elif not fresh_before:
+            self._check_view_kind(old, before, after)
             moved = not same_size(before.storage_offset(), after.storage_offset())
             self._demand(Law.ALIASING, not moved or self._unnoticed(one, old), f"{old.name} would view another part of its storage")
         if _leaves_graph(old) and new not in tx.inside and Law.ALIASING in self.laws:
@@ -290,9 +303,17 @@ class Rewriter:
                 return tx.method("view_as", new, new)
         return new
 
+    def _check_view_kind(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
+        root = _root(self.state, before)
+        written = root is not None and bool(self.state.writes.get(root))
+        self._demand(
+            Law.ALIASING, not written or view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view"
+        )
+
     def _unnoticed(self, s: Storage, node: Node) -> bool:
-        """Whether nobody can tell if the value in ``s`` is a view or a copy: it is not returned and never written."""
-        return s not in self.state.escaping and not self.state.writes.get(s) and not _leaves_graph(node)
+        """Whether nobody can tell if the value in ``s`` is a view or a copy: it is not returned, never written, nor addressed."""
+        known = self.state
+        return s not in known.escaping and s not in known.addressed and not known.writes.get(s) and not _leaves_graph(node)
 
     def _move_users(self, tx: Transaction, old: Node, new: Node, undo: list[Callable[[], None]]) -> None:
         for user in list(old.users):
@@ -306,10 +327,11 @@ class Rewriter:
         """Law 3. Where strides changed, readers are re-run on fakes; one that notices gets a copy with the old strides."""
         old, new = tx.replaced[index]
         before, after = tensor(old), tensor(new)
-        if before is None or after is None or same_layout(before, after) or Law.LAYOUT not in self.laws:
+        if before is None or after is None or same_strides(before, after) or Law.LAYOUT not in self.laws:
             return
         metas: list[tuple[Node, Any]] = []
-        if _repropagate(self.state, new, metas):
+        addressed = any(s in self.state.addressed for s in self.state.storages(old))
+        if not addressed and _repropagate(self.state, new, metas, exact=tx.exact):
             undo.append(lambda: _restore_values(metas))
             return
         _restore_values(metas)
@@ -413,6 +435,9 @@ def _leaves_graph(node: Node) -> bool:
 
 def _copy_like(tx: Transaction, old: Node, new: Node, like: torch.Tensor) -> Node:
     """A copy of ``new`` at the place of ``old`` with the strides of ``like``; refuses strides that only ``old`` itself makes."""
+    if any(s in tx.state.given and tx.state.writes.get(s) for s in tx.state.storages(new)):
+        # PyTorch's backward pass may make such a copy again from the input, when that has been written already.
+        raise refuse(Law.MUTATION, f"{new.name} would have to be copied, but is an input that is written to")
     with tx.inserting_before(old):
         copy = tx.call(torch.clone, new, memory_format=torch.contiguous_format)
     fake = tensor(copy)
@@ -431,8 +456,11 @@ def _restore_values(metas: Sequence[tuple[Node, Any]]) -> None:
         node.meta[value_key(node)] = found
 
 
-def _repropagate(state: GraphState, changed: Node, metas: list[tuple[Node, Any]]) -> bool:
-    """Re-run the readers of ``changed`` on fakes until strides agree with what they were; False if somebody notices."""
+def _repropagate(state: GraphState, changed: Node, metas: list[tuple[Node, Any]], *, exact: bool) -> bool:
+    """Re-run the readers of ``changed`` on fakes until strides agree with what they were; False if somebody notices.
+
+    ``exact``: bits count, so a reader that may add in the order of memory notices.
+    """
     queue, seen = list(changed.users), 0
     while queue:
         node = queue.pop(0)
@@ -440,6 +468,8 @@ def _repropagate(state: GraphState, changed: Node, metas: list[tuple[Node, Any]]
         if seen > PROPAGATION_LIMIT or node.op not in ("call_function", "call_method"):
             return False
         before = value(node)
+        if state.effects(node).writes or free_unbacked_symbols(before) or (exact and not keeps_bits(node)):
+            return False
         try:
             with no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):
                 after = run_fake(node)
@@ -466,7 +496,7 @@ def _compare(state: GraphState, node: Node, before: Any, after: Any) -> bool | N
         return None
     if _aliases(state, node, before) != _aliases(state, node, after):
         return None
-    return same_layout(before, after)
+    return same_strides(before, after)
 
 
 def _aliases(state: GraphState, node: Node, result: torch.Tensor) -> tuple[bool, ...]:

@@ -19,6 +19,9 @@ from torch.fx import Graph, Node
 from optimus.effects import PURE, Effects, effects
 from optimus.values import MISSING, Size, Storage, is_static, leaves, size_key, storages, value
 
+ADDRESSING = {"as_strided", "as_strided_", "storage_offset", "data_ptr", "storage", "untyped_storage"}
+"""Operators that see where in its storage a tensor lies, and what lies beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mode:
@@ -48,12 +51,15 @@ class GraphState:
     writes: dict[Storage, list[Node]] = field(default_factory=lambda: defaultdict(list))
     escaping: set[Storage] = field(default_factory=set)
     reshaped: set[Storage] = field(default_factory=set)
+    addressed: set[Storage] = field(default_factory=set)
+    given: set[Storage] = field(default_factory=set)
     live: set[Node] = field(default_factory=set)
     fake_mode: FakeTensorMode | None = None
     sizes: dict[object, Node] = field(default_factory=dict)
     _same: dict[Storage, Storage] = field(default_factory=dict)
     _found: dict[Node, tuple[Any, tuple[Storage, ...]]] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
+    _hidden: dict[Node, set[Storage]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph, grad: bool | None = None) -> GraphState:
@@ -67,8 +73,14 @@ class GraphState:
                 region += 1
                 state.modes.append(mode_after(node, state.modes[-1]))
             state.region[node] = region
+            if state._hidden:
+                state._hidden.update({node: reach} if (reach := {s for u in node.all_input_nodes for s in state._hidden.get(u, ())}) else {})
             if found is not PURE:
                 state._add_effect(node, found)
+            if node.target in ADDRESSING or getattr(node.target, "__name__", "") in ADDRESSING:
+                state.addressed.update(s for used in node.all_input_nodes for s in storages(used))
+            if node.op == "placeholder":
+                state.given.update(storages(node))
             if isinstance(value(node), torch.SymInt):
                 state.sizes.setdefault(size_key(value(node)), node)
             if state.fake_mode is None:
@@ -96,11 +108,13 @@ class GraphState:
 
     def _add_effect(self, node: Node, found: Effects) -> None:
         self.effect[node] = found
-        for written in found.writes:
-            for s in storages(written):
-                self.writes[s].append(node)
-                if found.reshapes:
-                    self.reshaped.add(s)
+        written = {s for w in found.writes for s in (*storages(w), *self._hidden.get(w, ()))}
+        for s in written:
+            self.writes[s].append(node)
+        if found.reshapes:
+            self.reshaped |= written
+        if found.opaque:  # what it returns may refer to what it was given, tensor or not
+            self._hidden[node] = written
 
     @property
     def shape_env(self) -> Any:
@@ -154,8 +168,9 @@ class GraphState:
         self._same[old] = new
         if old in self.escaping:
             self.escaping.add(new)
-        if old in self.reshaped:
-            self.reshaped.add(new)
+        for known in (self.reshaped, self.addressed):
+            if old in known:
+                known.add(new)
         if old in self.writes:
             self.writes[new] = sorted({*self.writes.pop(old), *self.writes.get(new, ())}, key=_position)
 

@@ -46,10 +46,11 @@ def tensor(node: object) -> torch.Tensor | None:
 
 
 def is_plain(fake: torch.Tensor) -> bool:
-    """Whether ``fake`` stands for an ordinary strided tensor (no subclass, not sparse, not nested)."""
+    """Whether ``fake`` stands for an ordinary strided tensor (no subclass, not sparse, not nested, not under ``vmap``)."""
     from torch._subclasses.fake_tensor import FakeTensor
 
-    return type(fake) in (FakeTensor, torch.Tensor, torch.nn.Parameter) and fake.layout is torch.strided and not fake.is_nested
+    ordinary = type(fake) in (FakeTensor, torch.Tensor, torch.nn.Parameter) and fake.layout is torch.strided and not fake.is_nested
+    return ordinary and not torch._C._functorch.is_functorch_wrapped_tensor(fake)
 
 
 def leaves(found: Any) -> Iterator[torch.Tensor]:
@@ -152,6 +153,11 @@ def same_layout(left: torch.Tensor, right: torch.Tensor) -> bool:
     if any(same_size(extent, 0) for extent in left.shape):
         return True
     return all(_same_stride(s, t) or same_size(extent, 1) for s, t, extent in zip(left.stride(), right.stride(), left.shape, strict=True))
+
+
+def same_strides(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """:func:`same_layout`, dimensions of extent 1 included: ``view`` as another dtype looks at those too."""
+    return any(same_size(extent, 0) for extent in left.shape) or all(map(_same_stride, left.stride(), right.stride()))
 
 
 def _same_stride(left: Size, right: Size) -> bool:

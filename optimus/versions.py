@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import sympy
+import torch
 from torch._dispatch.python import enable_python_dispatcher
 from torch.utils._sympy.functions import Max
 
@@ -89,3 +90,8 @@ def _sign(difference: Any) -> int | None:
     if all(v <= 0 for v in values) and constant < 0:
         return -1
     return None
+
+
+def view_kind(fake: torch.Tensor) -> object:
+    """What autograd allows to be done in place to a view: the pieces of ``split`` and ``unbind`` are of another kind than slices."""
+    return torch._C._autograd._get_creation_meta(fake) if fake._is_view() else None

@@ -144,7 +144,11 @@ class _Proof:
         if failed is not None:
             return failed
         pairs = [(f"output {k}", one, other) for k, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True))]
-        pairs += [(f"tensor input {k} after the call", one, other) for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True)) if one is not other]
+        pairs += [
+            (f"tensor input {k} after the call", one, other)
+            for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True))
+            if one is not other
+        ]
         return self._all_equal(pairs, left.required) or self._owners(left, right) or self._metadata(left)
 
     def _all_equal(self, pairs: Sequence[tuple[str, Any, Any]], given: Sequence[Any]) -> Failure:

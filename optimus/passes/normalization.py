@@ -150,7 +150,8 @@ def _normal_form(node: Node, call: Call) -> Form | Cut | None:
             place = wrap(dim, source.dim())
             return None if place is None else (torch.squeeze, (call["self"],), {"dim": place})
         case "reshape":
-            return (torch.reshape, (call["self"], tuple(call["shape"])), {})
+            shape = call["shape"]
+            return (torch.reshape, (call["self"], shape if isinstance(shape, Node) else tuple(shape)), {})
         case "clamp":
             return (torch.clamp, (call["self"],), {"min": call["min"], "max": call["max"]})
         case "detach":

@@ -6,8 +6,10 @@ writes, draws numbers or switches modes is left alone. So a rule has no other fa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -15,9 +17,9 @@ from torch.fx import Graph, GraphModule, Node
 from optimus.journal import Journal, Rewrite
 from optimus.operators import bind
 from optimus.pattern import Decline, Match, Refused, VerticalPattern
-from optimus.rewriter import Transaction
+from optimus.rewriter import run_fake
 from optimus.state import GraphState
-from optimus.values import is_row_major, storage, tensor
+from optimus.values import Size, is_row_major, is_static, size_key, tensor
 from optimus.versions import no_new_guards
 from verify.subject import PassSubject
 
@@ -42,6 +44,43 @@ def if_returned(node: Node, state: GraphState) -> bool:
     return not state.escaping.isdisjoint(state.storages(node))
 
 
+class Edit:
+    """New nodes in front of one place, with metadata: what a rule asks of the engine's transaction."""
+
+    def __init__(self, state: GraphState, before: Node) -> None:
+        self.state = state
+        self.before = before
+        self.replaced: list[tuple[Node, Node]] = []
+
+    def call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
+        with self.state.graph.inserting_before(self.before):
+            node = self.state.graph.call_function(target, args, kwargs)
+        with no_new_guards(self.state.shape_env, None):
+            node.meta["example_value"] = run_fake(node)
+        return node
+
+    def item(self, sequence: Node, index: int) -> Node:
+        return self.call(operator.getitem, sequence, index)
+
+    def size(self, size: Size) -> Node | int:
+        node = None if is_static(size) else self.state.sizes.get(size_key(size))
+        if is_static(size):
+            return int(size)
+        if node is None or not node < self.before:
+            raise Refused(Decline("law:sizes"))
+        return node
+
+    def total(self, sizes: Sequence[Node | int]) -> Node | int:
+        found: Node | int = 0
+        for size in sizes:
+            numbers = isinstance(found, int) and isinstance(size, int)
+            found = found + size if numbers else size if found == 0 else self.call(operator.add, found, size)
+        return found
+
+    def replace(self, old: Node, new: Node) -> None:
+        self.replaced.append((old, new))
+
+
 @dataclass(frozen=True)
 class Bare:
     """Carries out the matches of a vertical pattern, once at each anchor, in a graph that is ``fit``; ``copied``: which results are copied."""
@@ -60,27 +99,27 @@ class Bare:
         return isinstance(match, Match) and self._apply(match, state)
 
     def _apply(self, match: Match, state: GraphState) -> bool:
-        tx = Transaction(state, match)
-        with no_new_guards(state.shape_env, None):
-            try:
-                self.pattern.rewrite(match, tx)
-                kept = [(old, self._kept(tx, old, new)) for old, new in tx.replaced]
-            except Refused:
-                return False
+        edit = Edit(state, match.before)
+        try:
+            self.pattern.rewrite(match, edit)  # type: ignore[arg-type]
+            kept = [(old, self._kept(edit, match, old, new)) for old, new in edit.replaced]
+        except Refused:
+            return False
         for old, new in kept:
-            old.replace_all_uses_with(new, delete_user_cb=lambda user: user not in tx.inside)
+            old.replace_all_uses_with(new, delete_user_cb=lambda user: user not in match.nodes)
         for node in reversed(match.nodes):
             if not node.users:
                 node.graph.erase_node(node)
         return bool(kept)
 
-    def _kept(self, tx: Transaction, old: Node, new: Node) -> Node:
+    def _kept(self, edit: Edit, match: Match, old: Node, new: Node) -> Node:
         made = tensor(old)
-        if made is None or storage(made) in tx.input_storages or not self.copied(old, tx.state):
+        outside = {s for n in match.nodes for i in n.all_input_nodes if i not in match.nodes for s in edit.state.storages(i)}
+        if made is None or not outside.isdisjoint(edit.state.storages(old)) or not self.copied(old, edit.state):
             return new
         if not is_row_major(made):
             raise Refused(Decline("row_major"))
-        return tx.call(torch.clone, new, memory_format=torch.contiguous_format)
+        return edit.call(torch.clone, new, memory_format=torch.contiguous_format)
 
 
 @dataclass(frozen=True)

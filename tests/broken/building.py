@@ -13,12 +13,14 @@ from optimus.pattern import Decline, Exactness, Match, VerticalPattern
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
 
+from .bare import Edit
+
 
 def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(sorted(dict.fromkeys(nodes), key=lambda n: n._sort_key))
 
 
-def hand_out(tx: Transaction, members: Sequence[Node], joint: Node) -> None:
+def hand_out(tx: Transaction | Edit, members: Sequence[Node], joint: Node) -> None:
     """Replace each member by its slice of ``joint``."""
     slices = tx.call(torch.unbind, joint, dim=0)
     for number, member in enumerate(members):

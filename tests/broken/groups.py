@@ -11,14 +11,12 @@ from torch.fx import Graph, Node
 
 from optimus.horizontal import shape_key
 from optimus.operators import bind
-from optimus.pattern import Match, fires
-from optimus.rewriter import Transaction
+from optimus.pattern import fires
 from optimus.state import GraphState
 from optimus.values import is_row_major, tensor
-from optimus.versions import no_new_guards
 from verify.subject import PassSubject
 
-from .bare import calm
+from .bare import Edit, calm
 from .building import hand_out
 
 Key = Callable[[Node, GraphState], Hashable]
@@ -76,12 +74,11 @@ class JoinInputs:
 
 
 def _join(members: list[Node], state: GraphState) -> None:
-    tx = Transaction(state, Match(tuple(members), members[0]))
-    with no_new_guards(state.shape_env, None):
-        joint = tx.call(torch.tanh, tx.call(torch.stack, [m.all_input_nodes[0] for m in members], dim=0))
-        hand_out(tx, members, joint)
-        for old, new in tx.replaced:
-            old.replace_all_uses_with(tx.call(torch.clone, new))
+    edit = Edit(state, members[0])
+    stacked = edit.call(torch.stack, [m.all_input_nodes[0] for m in members], dim=0)
+    hand_out(edit, members, edit.call(torch.tanh, stacked))
+    for old, new in edit.replaced:
+        old.replace_all_uses_with(edit.call(torch.clone, new))
 
 
 def joined(name: str, *keys: Key) -> PassSubject:

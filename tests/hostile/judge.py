@@ -20,11 +20,15 @@ from verify.compare import Reference, Run, differences, observe, reference
 from verify.differential import quiet
 
 
-def _small_groups(pattern: Pattern) -> Pattern:
-    return replace_options(pattern, {"min_fuse_set_size": 2}) if isinstance(pattern, HorizontalPattern) else pattern
+def _small_groups(pattern: Pattern, **options: object) -> Pattern:
+    return replace_options(pattern, {"min_fuse_set_size": 2, **options}) if isinstance(pattern, HorizontalPattern) else pattern
 
 
-FULL = Plan(tuple(map(_small_groups, default_plan())))
+FULL = Plan(tuple(_small_groups(p, fuse_returned=True) for p in default_plan()))
+"""Every pattern, as eager to apply as it can be made."""
+
+UNRETURNED = Plan(tuple(map(_small_groups, default_plan())))
+"""The same, but for members whose results are returned: what Inductor gets."""
 BARE = FULL.without("normalization_pass")
 
 
@@ -55,7 +59,8 @@ def compiled(program: Hostile, way: str, compiler: str = "aot_eager", *, rewriti
     torch._dynamo.reset()
     counters.clear()
     clear_journals()
-    options = {"compiler": compiler, "plan": BARE if way == "bare" else FULL} if rewriting else None
+    plan = UNRETURNED if compiler == "inductor" else BARE if way == "bare" else FULL
+    options = {"compiler": compiler, "plan": plan} if rewriting else None
     body = program.build()
     captured = torch._dynamo.config.patch(capture_scalar_outputs=program.capture, capture_dynamic_output_shape_ops=program.capture)
     with captured, quiet():

@@ -17,9 +17,6 @@ SHAPE_ONLY = {"memory_format", "non_blocking", "layout", "device", "pin_memory"}
 NEUTRAL = {"alpha": 1}
 """Defaults that some spellings of an operator fill in and others do not."""
 
-NOT_ELEMENTWISE = {"prelu"}
-"""Tagged pointwise by PyTorch, but an operand is not broadcast from the last dimension."""
-
 
 def elementwise(use: Use, op: str) -> Tensor:
     """An element-wise operator: its operands broadcast, the function itself uninterpreted."""
@@ -48,7 +45,7 @@ def elementwise(use: Use, op: str) -> Tensor:
 def is_elementwise(use: Use) -> bool:
     """Whether PyTorch says that the operator works element by element, on at least one tensor, with one result."""
     op, overload = use.call.op, use.call.overload
-    if op in NOT_ELEMENTWISE or use.several or not any(isinstance(a, Storage) for a in use.args.values()):
+    if use.several or not any(isinstance(a, Storage) for a in use.args.values()):
         return False
     if overload is not None:
         return torch.Tag.pointwise in overload.tags
@@ -111,9 +108,8 @@ def _equal_dtypes(use: Use, *tensors: Tensor) -> list[Tensor]:
 
 
 def _plus(use: Use, left: Tensor, right: Tensor) -> Tensor:
-    seen = use.fitted(right, left.dims)
     symbol = _binary(use, "add", use.dtype, use.dtype)
-    return Tensor(left.dims, lambda i: use.logic.apply(symbol, left[i], seen[i]), use.dtype)
+    return Tensor(left.dims, lambda i: use.logic.apply(symbol, left[i], right[i]), use.dtype)
 
 
 def _scaled(use: Use, tensor: Tensor, factor: Any) -> Tensor:
@@ -130,13 +126,12 @@ def linear(use: Use) -> Tensor:
     use.demand(len(x.dims) > 0)
     if len(weight.dims) != 2 or len(x.dims) > len(LETTERS):
         raise UnmodelledError("linear with a weight that is no matrix")
-    fused = isinstance(use.args.get("bias"), Storage)
     lead = LETTERS[: len(x.dims) - 1]
-    product = contraction(use, f"{lead}k,nk->{lead}n", [x, weight], fused)
-    if not fused:
-        return product
-    (bias,) = _equal_dtypes(use, use.tensor("bias"))
-    return _plus(use, product, bias)
+    if not isinstance(use.args.get("bias"), Storage):
+        return contraction(use, f"{lead}k,nk->{lead}n", [x, weight])
+    *_, bias = _equal_dtypes(use, x, use.tensor("bias"))
+    seen = use.fitted(bias, (*x.dims[:-1], weight.dims[0]))
+    return _plus(use, contraction(use, f"{lead}k,nk->{lead}n", [x, weight], fused=True), seen)
 
 
 @means("mm")
@@ -166,9 +161,10 @@ def baddbmm(use: Use) -> Tensor:
 def _added(use: Use, equation: str, left: str, right: str) -> Tensor:
     one, other, bias = _equal_dtypes(use, use.tensor(left), use.tensor(right), use.tensor("self"))
     alpha, beta = use.args.get("alpha", 1), use.args.get("beta", 1)
+    use.demand(len(one.dims) > 0 and len(other.dims) > 0)
+    seen = use.fitted(bias, (*one.dims[:-1], other.dims[-1]))
     product = _scaled(use, contraction(use, equation, [one, other], fused=True), alpha)
-    added = _plus(use, product, _scaled(use, bias, beta))
-    return product if isinstance(beta, (int, float)) and beta == 0 else added
+    return product if isinstance(beta, (int, float)) and beta == 0 else _plus(use, product, _scaled(use, seen, beta))
 
 
 @means("matmul")

@@ -21,7 +21,7 @@ from verify.semantics.compute import elementwise, is_elementwise, meaning_of
 from verify.semantics.logic import Cond, Int, Logic
 from verify.semantics.movement import behind, indexed
 from verify.semantics.table import TABLE, Use, literal, stored
-from verify.semantics.tensor import Memory, Product, RaisesError, Storage, Tensor, UnmodelledError, number, symbolic
+from verify.semantics.tensor import Memory, Product, RaisesError, Storage, Tensor, UnmodelledError, flattened, number, symbolic
 
 
 @dataclass
@@ -105,20 +105,23 @@ class Evaluator:
             return self._unknown(node, values)
         if call.reshapes:
             raise UnmodelledError(f"{call.op}_, which changes shape or flags in place")
-        args = {k: self._argument(a, values, call.op in KEEPS_PRODUCTS) for k, a in call.args.items()}
+        args = {k: self._argument(call.args[k], values, call.op in KEEPS_PRODUCTS) for k in _in_order(call)}
         if call.op.startswith("scalar_") or (call.writes == ("self",) and not isinstance(args["self"], Storage)):
             return _scalar(call.op.removeprefix("scalar_"), args)
         use = Use(call, args, self.logic, self._results(node, call), mode, isinstance(value(node), (tuple, list)))
         if call.random:
             self.draws.append(call.op)
-        if call.writes:
-            found = self._written(use)
-        else:
-            found = meaning_of(use, len(self.draws))
-            _check(use, found)
-            found = _in_mode(use, found)
+        try:
+            found = self._written(use) if call.writes else self._computed(use)
+        except KeyError as error:
+            raise UnmodelledError(f"{call.op} called without {error}") from error
         self.required += use.required
         return stored(found)
+
+    def _computed(self, use: Use) -> Any:
+        found = meaning_of(use, len(self.draws))
+        _check(use, found)
+        return _in_mode(use, found)
 
     def _argument(self, given: Any, values: dict[Node, Any], products: bool) -> Any:
         if isinstance(given, slice):
@@ -163,7 +166,9 @@ class Evaluator:
             _put(use, part, self._assigned(use, use.args["value"], part.read()))
             return None
         else:
-            _put(use, target, self._in_place(use, target.read()))
+            before = target.read()
+            use.results = ((before.dims, before.dtype, True),)
+            _put(use, target, self._in_place(use, before))
         return target
 
     def _in_place(self, use: Use, before: Tensor) -> Tensor:
@@ -207,8 +212,14 @@ class Evaluator:
         raise UnmodelledError(f"{node.op} {getattr(target, '__name__', target)}")
 
 
-KEEPS_PRODUCTS = {"view", "reshape", "_unsafe_view", "unflatten", "expand"}
-"""Operators whose shape arguments stay products; to all others a size is one number."""
+KEEPS_PRODUCTS = {"view", "reshape", "_unsafe_view", "unflatten", "expand", "scalar_mul"}
+"""Operators whose arguments stay products of sizes; to all others a size is one number."""
+
+
+def _in_order(call: Call) -> list[str]:
+    """The names of the arguments in the order of the schema, however they were passed."""
+    order = [] if call.overload is None else [a.name for a in call.overload._schema.arguments]
+    return [*(n for n in order if n in call.args), *(n for n in call.args if n not in order)]
 
 
 def _storages(given: Iterable[Any]) -> Iterable[Storage]:
@@ -350,7 +361,10 @@ def _scalar(op: str, args: dict[str, Any]) -> Any:
         return left // right if isinstance(left, (int, float)) else left / right
     if op == "remainder" and isinstance(right, int) and right > 0:
         return left % right
+    if op == "mul" and symbolic(left) and symbolic(right):
+        return flattened((left, right))
     if op in SCALAR:
+        left, right = number(left), number(right)
         return SCALAR[op](left, right)
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return getattr(operator, {"div": "truediv", "floor_divide": "floordiv", "remainder": "mod"}.get(op, op))(left, right)

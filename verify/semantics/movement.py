@@ -283,7 +283,9 @@ def indexed(use: Use, base: Storage, index: Any) -> Storage:
 
 
 def _is_basic(entry: Any) -> bool:
-    return entry is None or entry is Ellipsis or isinstance(entry, slice) or symbolic(entry) or (isinstance(entry, int) and not isinstance(entry, bool))
+    return (
+        entry is None or entry is Ellipsis or isinstance(entry, slice) or symbolic(entry) or (isinstance(entry, int) and not isinstance(entry, bool))
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- joins
@@ -349,11 +351,11 @@ def stack(use: Use) -> Tensor:
     """Tensors of one shape along a new dimension."""
     given = [s.read() for s in use.storages("tensors")]
     use.demand(len(given) > 0)
-    tensors = [use.cast(t, use.dtype) for t in given]
-    dims = tensors[0].dims
-    for other in tensors[1:]:
+    dims = given[0].dims
+    for other in given[1:]:
         use.same_dims(dims, other.dims)
     d = use.dim(use.args["dim"], len(dims) + 1)
+    tensors = [use.cast(t, use.dtype) for t in given]
 
     def element(i: Index) -> Any:
         rest = (*i[:d], *i[d + 1 :])
@@ -376,8 +378,9 @@ def permute(use: Use) -> Any:
     """Dimensions in a given order."""
     base = use.storage("self")
     rank = len(base.read().dims)
-    use.demand(len(use.args["dims"]) == rank)
-    order = [use.dim(d, rank) for d in use.args["dims"]]
+    wanted = use.shape("dims")
+    use.demand(len(wanted) == rank)
+    order = [use.dim(d, rank) for d in wanted]
     use.demand(len(set(order)) == rank)
     return permuted(base, order)
 
@@ -387,7 +390,7 @@ def transpose(use: Use) -> Any:
     """Two dimensions exchanged."""
     base = use.storage("self")
     rank = len(base.read().dims)
-    a, b = (use.dim(use.args[n], rank) for n in ("dim0", "dim1"))
+    a, b = (use.dim(use.args[f"axis{k}" if f"axis{k}" in use.args else f"dim{k}"], rank) for k in (0, 1))
     order = list(range(rank))
     if rank:
         order[a], order[b] = b, a
@@ -476,7 +479,7 @@ def _is_one(use: Use, extent: Any) -> bool:
 @means("expand")
 def expand(use: Use) -> Any:
     """Dimensions of extent 1 repeated without a copy; -1 keeps an extent."""
-    own, wanted = use.tensor("self").dims, list(use.args["size"])
+    own, wanted = use.tensor("self").dims, use.shape("size")
     use.demand(len(wanted) >= len(own))
     lead = len(wanted) - len(own)
     dims: list[Any] = []
@@ -485,7 +488,7 @@ def expand(use: Use) -> Any:
             use.demand(k >= lead)
             dims.append(own[k - lead])
         else:
-            use.demand(number(use.integer(extent)) >= 0)
+            use.demand(number(extent) >= 0)
             dims.append(extent)
     return _expanded(use, tuple(dims))
 

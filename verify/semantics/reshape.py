@@ -21,10 +21,7 @@ def reshape(use: Use) -> Any:
         raise UnmodelledError("view as another dtype")
     if "other" in use.args:
         return _reshaped(use, use.tensor("other").dims)
-    wanted = use.args.get("shape", use.args.get("size"))
-    if not isinstance(wanted, (list, tuple)):
-        raise UnmodelledError(f"{use.call.op} without a shape")
-    return _reshaped(use, _completed(use, use.tensor("self").dims, list(wanted)))
+    return _reshaped(use, _completed(use, use.tensor("self").dims, use.shape("shape" if "shape" in use.args else "size")))
 
 
 @means("flatten")
@@ -44,46 +41,65 @@ def unflatten(use: Use) -> Any:
     """One dimension as several."""
     dims = use.tensor("self").dims
     use.demand(len(dims) > 0)
-    use.demand(len(use.args["sizes"]) > 0)
+    wanted = use.shape("sizes")
+    use.demand(len(wanted) > 0)
     d = use.dim(use.args["dim"], len(dims))
-    sizes = _completed(use, (dims[d],), list(use.args["sizes"]))
+    sizes = _completed(use, (dims[d],), wanted)
     return _reshaped(use, (*dims[:d], *sizes, *dims[d + 1 :]))
 
 
 def _completed(use: Use, dims: Sequence[Any], wanted: list[Any]) -> tuple[Any, ...]:
     """``wanted`` with the extent that stands as -1 worked out."""
     holes = [k for k, w in enumerate(wanted) if isinstance(w, int) and w == -1]
-    for k, extent in enumerate(wanted):
-        if k not in holes:
-            use.demand(number(use.integer(extent)) >= 0)
+    rest = [w for k, w in enumerate(wanted) if k not in holes]
+    for extent in rest:
+        use.demand(number(extent) >= 0)
     if not holes:
         return tuple(wanted)
     use.demand(len(holes) == 1)
-    have = [f for d in dims for f in (d.factors if isinstance(d, Product) else (d,))]
-    rest = [f for k, w in enumerate(wanted) if k not in holes for f in (w.factors if isinstance(w, Product) else (w,))]
+    for extent in rest:
+        empty = same_number(extent, 0)
+        if use.logic.decide(empty) is not False:
+            use.demand(use.logic.negate(empty))
+    (at,) = holes
+    return (*wanted[:at], _missing(use, dims, wanted[:at], wanted[at + 1 :]), *wanted[at + 1 :])
+
+
+def _missing(use: Use, dims: Sequence[Any], front: list[Any], back: list[Any]) -> Any:
+    """What all of ``dims`` hold, divided by what ``front`` and ``back`` hold."""
+    have, rest = _factors(dims), _factors([*front, *back])
     if all(isinstance(n, int) for n in (*have, *rest)):
         total, known = math.prod(have), math.prod(rest)
-        use.demand(known != 0)
         use.demand(total % known == 0)
-        hole: Any = total // known
-        return tuple(hole if k in holes else w for k, w in enumerate(wanted))
+        return total // known
+    left, over = list(have), []
     for factor in rest:
-        if use.logic.decide(same_number(factor, 0)) is not False:
-            use.demand(use.logic.negate(same_number(factor, 0)))
-        at = next((k for k, h in enumerate(have) if use.logic.decide(same_number(h, factor)) is True), None)
-        if at is None:
-            return _by_division(use, have, wanted, holes[0])
-        have.pop(at)
-    return tuple(flattened(have) if k in holes and have else 1 if k in holes else w for k, w in enumerate(wanted))
+        at = next((k for k, h in enumerate(left) if use.logic.decide(same_number(h, factor)) is True), None)
+        over.append(factor) if at is None else left.pop(at)
+    if not over:
+        return flattened(left)
+    found = _between(use, have, front, back)
+    return _quotient(use, left, over) if found is None else found
 
 
-def _by_division(use: Use, have: list[Any], wanted: list[Any], hole: int) -> tuple[Any, ...]:
-    known = math.prod(number(w) for k, w in enumerate(wanted) if k != hole)
-    total = math.prod(have)
-    if not isinstance(known, int) or known <= 0:
+def _factors(dims: Sequence[Any]) -> list[Any]:
+    return [f for d in dims for f in (d.factors if isinstance(d, Product) else (d,))]
+
+
+def _between(use: Use, have: list[Any], front: list[Any], back: list[Any]) -> Any:
+    """The factors that are left when some at the front hold as much as ``front`` and some at the back as much as ``back``, or None."""
+    first = next((k for k in range(len(have) + 1) if _equal_products(use, have[:k], front)), None)
+    last = next((k for k in range(len(have), -1, -1) if _equal_products(use, have[k:], back)), None)
+    return None if first is None or last is None or first > last else flattened(have[first:last])
+
+
+def _quotient(use: Use, above: list[Any], below: list[Any]) -> Any:
+    """A product divided by numbers."""
+    known, total = math.prod(map(number, below)), math.prod(map(number, above))
+    if not isinstance(known, int) or len(above) != 1:
         raise UnmodelledError("a shape whose missing extent is a quotient of symbols")
     use.demand(total % known == 0)
-    return tuple((total / known if not isinstance(total, int) else total // known) if k == hole else w for k, w in enumerate(wanted))
+    return total // known if isinstance(total, int) else total / known
 
 
 def _reshaped(use: Use, wanted: tuple[Any, ...]) -> Any:
@@ -112,6 +128,9 @@ def _kept_apart(ins: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _blocks(use: Use, have: tuple[Any, ...], want: tuple[Any, ...]) -> list[Block]:
     """Match dimensions from the front, closing a block as soon as both sides hold equally many elements."""
+    if same_number(flattened(have), 0) is True:
+        use.same(flattened(want), 0)
+        return [(have, want)]
     blocks: list[Block] = []
     left, right = list(have), list(want)
     ins: list[Any] = []

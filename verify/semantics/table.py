@@ -65,6 +65,15 @@ class Use:
             raise UnmodelledError(f"{self.call.op} with a {type(given).__name__} for a number")
         return given
 
+    def shape(self, name: str) -> list[Any]:
+        """An argument that is a list of extents, which may stand in a list of its own."""
+        given = self.args.get(name)
+        if isinstance(given, (list, tuple)) and len(given) == 1 and isinstance(given[0], (list, tuple)):
+            given = given[0]
+        if not isinstance(given, (list, tuple)):
+            raise UnmodelledError(f"{self.call.op} without a list of extents")
+        return [self.integer(g) for g in given]
+
     def dim(self, given: Any, rank: int) -> int:
         """A dimension counted from the front; requires it to be in range. A scalar counts as having one."""
         if not isinstance(given, int):
