@@ -2,7 +2,8 @@
 
 Every measurement runs in a process of its own and prints one JSON line: compile seconds, CUDA kernels per step (on a
 GPU), median milliseconds per step over 20 steps after 3, peak memory. ``check`` compares outputs and all gradients of the
-compiled model with eager instead, judged against float64.
+compiled model with eager instead, judged against float64. With ``--jobs`` above 1 several measurements compile at a time
+(compile seconds then include the crowd) and steps are timed by one process at a time.
 
     python -m benchmarks.compare_models --device cuda --models AutoInt,DCNMix --batch 4096 --out results.jsonl
 """
@@ -10,11 +11,16 @@ compiled model with eager instead, judged against float64.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +60,25 @@ def measure(model_name: str, mode: str, phase: str, device: str, batch: int) -> 
     step()
     synchronize()
     found: dict[str, Any] = {"compile_s": round(time.perf_counter() - start, 1)}
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        found["kernels"] = kernels(step)
-    found["ms"] = round(median_ms(step, synchronize), 3)
+    with alone():
+        if device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+            found["kernels"] = kernels(step)
+        found["ms"] = round(median_ms(step, synchronize), 3)
     if device == "cuda":
         found["peak_mb"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
     if mode == "optimus":
         found["rewrites"] = sum(len(j.rewrites) for j in optimus.journals())
         found["passes_s"] = round(sum(j.seconds["all"] for j in optimus.journals()), 2)
     return found
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Wait until no other measurement is timing its steps."""
+    with (Path(tempfile.gettempdir()) / "optimus_compare_models.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def check(model: Any, inputs: tuple[Any, ...], phase: str) -> dict[str, Any]:
@@ -137,20 +152,23 @@ def main() -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one measurement")
+    parser.add_argument("--jobs", type=int, default=1, help="measurements that compile at a time")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", action="store_true", help="measure the single combination given, in this process")
     a = parser.parse_args()
     if a.one:
         print("RESULT " + json.dumps(measure(a.models, a.modes, a.phases, a.device, a.batch)))
         return 0
-    for name in a.models.split(","):
-        for phase in a.phases.split(","):
-            for mode in a.modes.split(","):
-                line = json.dumps({"model": name, "phase": phase, "mode": mode, "batch": a.batch, "device": a.device, **_apart(name, phase, mode, a)})
-                print(line, flush=True)
-                if a.out:
-                    with a.out.open("a") as file:
-                        file.write(line + "\n")
+    wanted = list(product(a.models.split(","), a.phases.split(","), a.modes.split(",")))
+    with ThreadPoolExecutor(a.jobs) as pool:
+        running = {pool.submit(_apart, *one, a): one for one in wanted}
+        for done in as_completed(running):
+            name, phase, mode = running[done]
+            line = json.dumps({"model": name, "phase": phase, "mode": mode, "batch": a.batch, "device": a.device, **done.result()})
+            print(line, flush=True)
+            if a.out:
+                with a.out.open("a") as file:
+                    file.write(line + "\n")
     return 0
 
 

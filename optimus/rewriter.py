@@ -70,7 +70,9 @@ class Transaction:
         self.new: list[Node] = []
         self.inside = set(match.nodes)
         self.replaced: list[tuple[Node, Node]] = []
+        self.moved: list[list[Node]] = []
         self.input_storages = _input_storages(state, match)
+        self.match_storages = {s for n in match.nodes for s in state.storages(n)}
         self._before = match.before
 
     def call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
@@ -245,7 +247,8 @@ class Rewriter:
                 self._check_types(old, before, after)
                 new = self._check_aliasing(tx, old, before, new, after, shared)
             tx.replaced[index] = (old, new)
-            self._move_users(tx, old, new, undo)
+            tx.moved.append([u for u in old.users if u not in tx.inside])
+            _move(tx.moved[index], old, new, undo)
         for index in range(len(tx.replaced)):
             self._check_layout(tx, index, undo)
         self._check_order(tx)
@@ -287,7 +290,7 @@ class Rewriter:
             raise refuse(Law.ALIASING, f"{old.name} has no storage of its own")
         if (before.is_conj(), before.is_neg()) != (after.is_conj(), after.is_neg()):
             raise refuse(Law.LAYOUT, f"{old.name} would be conjugated or negated lazily, or no longer so")
-        fresh_before, fresh_after = one not in inputs, other not in inputs
+        fresh_before, fresh_after = one not in inputs, other not in inputs and (other == one or other not in tx.match_storages)
         if not fresh_before and (fresh_after or one != other):
             self._demand(Law.ALIASING, self._unnoticed(one, old), f"{old.name} is a view that somebody writes or returns")
         elif fresh_before and (not fresh_after or other in shared):
@@ -315,14 +318,6 @@ class Rewriter:
         known = self.state
         return s not in known.escaping and s not in known.addressed and not known.writes.get(s) and not _leaves_graph(node)
 
-    def _move_users(self, tx: Transaction, old: Node, new: Node, undo: list[Callable[[], None]]) -> None:
-        for user in list(old.users):
-            if user in tx.inside:
-                continue
-            args, kwargs = user.args, user.kwargs
-            undo.append(lambda user=user, args=args, kwargs=kwargs: _restore(user, args, kwargs))  # type: ignore[misc]
-            user.replace_input_with(old, new)
-
     def _check_layout(self, tx: Transaction, index: int, undo: list[Callable[[], None]]) -> None:
         """Law 3. Where strides changed, readers are re-run on fakes; one that notices gets a copy with the old strides."""
         old, new = tx.replaced[index]
@@ -331,12 +326,12 @@ class Rewriter:
             return
         metas: list[tuple[Node, Any]] = []
         addressed = any(s in self.state.addressed for s in self.state.storages(old))
-        if not addressed and _repropagate(self.state, new, metas, exact=tx.exact):
+        if not addressed and _repropagate(self.state, tx.moved[index], metas, exact=tx.exact):
             undo.append(lambda: _restore_values(metas))
             return
         _restore_values(metas)
         copy = _copy_like(tx, old, new, before)
-        self._move_users(tx, new, copy, undo)
+        _move(tx.moved[index], new, copy, undo)
         tx.replaced[index] = (old, copy)
 
     def _check_order(self, tx: Transaction) -> None:
@@ -345,8 +340,8 @@ class Rewriter:
             for used in node.all_input_nodes:
                 if not used < node:
                     raise refuse(Law.VALID_GRAPH, f"{used.name} is defined after {node.name} needs it")
-        for _, new in tx.replaced:
-            for user in new.users:
+        for (_, new), moved in zip(tx.replaced, tx.moved, strict=True):
+            for user in moved:
                 if not new < user:
                     raise refuse(Law.VALID_GRAPH, f"{user.name} stands before its new argument")
 
@@ -447,6 +442,14 @@ def _copy_like(tx: Transaction, old: Node, new: Node, like: torch.Tensor) -> Nod
     return copy
 
 
+def _move(users: Sequence[Node], old: Node, new: Node, undo: list[Callable[[], None]]) -> None:
+    """Let ``users`` read ``new`` in the place of ``old``."""
+    for user in users:
+        args, kwargs = user.args, user.kwargs
+        undo.append(lambda user=user, args=args, kwargs=kwargs: _restore(user, args, kwargs))  # type: ignore[misc]
+        user.replace_input_with(old, new)
+
+
 def _restore(user: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     user.args, user.kwargs = args, kwargs
 
@@ -456,12 +459,12 @@ def _restore_values(metas: Sequence[tuple[Node, Any]]) -> None:
         node.meta[value_key(node)] = found
 
 
-def _repropagate(state: GraphState, changed: Node, metas: list[tuple[Node, Any]], *, exact: bool) -> bool:
-    """Re-run the readers of ``changed`` on fakes until strides agree with what they were; False if somebody notices.
+def _repropagate(state: GraphState, readers: Sequence[Node], metas: list[tuple[Node, Any]], *, exact: bool) -> bool:
+    """Re-run ``readers`` on fakes, and theirs, until strides agree with what they were; False if somebody notices.
 
     ``exact``: bits count, so a reader that may add in the order of memory notices.
     """
-    queue, seen = list(changed.users), 0
+    queue, seen = list(readers), 0
     while queue:
         node = queue.pop(0)
         seen += 1

@@ -18,7 +18,7 @@ from verify.fuzzing import Finding, FuzzReport
 from verify.judgement import Judgement
 from verify.proof import Report
 
-MODELS = '''
+MODELS = """
 import torch
 
 def fine():
@@ -42,7 +42,7 @@ def no_graph():
 
 def bad_input():
     return torch.nn.Linear(2, 2), (torch.randn(3, 5),)
-'''
+"""
 
 
 @pytest.fixture
@@ -82,7 +82,10 @@ class TestRefusals:
             (["explain", "batch_tan"], "unknown pattern 'batch_tan'; nearest are batch_tanh"),
             (["model", "zoo"], "model zoo: accepted is MODULE:FACTORY"),
             (["model", "no_such_module:f"], "the module no_such_module cannot be imported (ModuleNotFoundError"),
-            (["model", "broken_module:f"], "the module broken_module cannot be imported (ModuleNotFoundError: No module named 'nothing_of_that_name')"),
+            (
+                ["model", "broken_module:f"],
+                "the module broken_module cannot be imported (ModuleNotFoundError: No module named 'nothing_of_that_name')",
+            ),
             (["model", "zoo:nothing"], "zoo has no function nothing; it has fine, raises, no_pair"),
             (["model", "zoo:raises"], "the factory raised KeyError: 'weights'"),
             (["model", "zoo:no_pair"], "the factory returned a Linear; accepted is a pair (model, inputs)"),
@@ -128,7 +131,9 @@ class TestJudge:
 
     def test_a_find_is_kept_and_replays(self, here):
         program = Program((Input("x", (2, 3)),), (Step("a", torch.neg, (Var("x"),)),), ("a",))
-        judgement = Judgement("split_cat_pass", "BITWISE", Report("split_cat_pass", ()), FuzzReport(1, 1, 0, 0.0, Finding(program, ("it differs",), "", "")))
+        judgement = Judgement(
+            "split_cat_pass", "BITWISE", Report("split_cat_pass", ()), FuzzReport(1, 1, 0, 0.0, Finding(program, ("it differs",), "", ""))
+        )
         assert judgement.verdict == "refuted"
         folder = commands.save_finding(judgement)
         assert commands.save_finding(judgement) == folder

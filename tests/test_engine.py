@@ -15,9 +15,9 @@ from optimus.capture import capture
 from optimus.engine import Engine
 from optimus.journal import Journal
 from optimus.laws import Law
-from optimus.pattern import Exactness, Match, VerticalPattern
 from optimus.passes.batch_tanh import BatchTanh
 from optimus.passes.split_cat import SplitCat
+from optimus.pattern import Exactness, Match, VerticalPattern
 from optimus.plan import Plan
 from optimus.values import tensor
 
@@ -201,6 +201,39 @@ class TestAliasing:
         Engine(gm, PAIR).run()
         a, b = torch.randn(2), torch.randn(2)
         for one, other in zip(gm(a, b), program(a, b), strict=True):
+            assert torch.equal(one, other)
+
+    def test_only_readers_of_the_old_result_are_touched(self):
+        def program(x):
+            z = (x + 1).t()
+            a, b, c = torch.split(z, [2, 2, 2], 1)
+            return z, torch.cat([a, b, c], 1) * 2
+
+        gm = graph_of(program, torch.randn(6, 2))
+        Engine(gm, Plan((SplitCat(),))).run()
+        x = torch.randn(6, 2)
+        for one, other in zip(gm(x), program(x), strict=True):
+            assert torch.equal(one, other)
+            assert one.stride() == other.stride()
+
+    def test_a_result_that_takes_the_place_of_another_shares_its_memory(self):
+        class Once(Renamed):
+            def find(self, node, state):
+                other = next(u for u in node.args[0].users if u.target is torch.tanh)
+                return Match((other, node), node) if other is not node else None
+
+            def rewrite(self, match, tx):
+                tx.replace(match.nodes[1], match.nodes[0])
+
+        def program(x):
+            a, b = torch.tanh(x), torch.tanh(x)
+            a.add_(1)
+            return a, b
+
+        gm = graph_of(program, torch.randn(3))
+        Engine(gm, Plan((Once(),))).run()
+        x = torch.randn(3)
+        for one, other in zip(gm(x), program(x), strict=True):
             assert torch.equal(one, other)
 
 

@@ -14,8 +14,8 @@ from fuzz.templates import captured, instantiate
 from optimus.capture import names
 from optimus.engine import Engine
 from optimus.laws import Law
-from optimus.pattern import HorizontalPattern, VerticalPattern
 from optimus.passes import BUILT_IN
+from optimus.pattern import HorizontalPattern, VerticalPattern
 from optimus.plan import Plan
 from verify.compare import differences, observe, reference
 from verify.proof import prove_case

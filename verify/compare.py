@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -116,46 +116,70 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 @dataclass(frozen=True)
 class Reference:
-    """The same program in float64: what is exact, and how far rounding the inputs moves it, element by element."""
+    """What is exact, and how far rounding the inputs moves it, element by element.
+
+    ``by``: ``float64``, the same program in float64; or ``eager``, where that computes something else (it draws other random
+    numbers, or does not overflow): the run itself, whose own error is then in the noise.
+    """
 
     outputs: list[Any]
     gradients: list[torch.Tensor | None]
     output_noise: list[Any]
     gradient_noise: list[torch.Tensor | None]
+    by: str = "float64"
 
 
 def reference(program: Callable[..., Any], inputs: Sequence[Any], run: Run, seed: int = 0) -> Reference | None:
-    """The float64 reference of ``run``, driven by the same rounded cotangents; None if the program cannot run so.
+    """The float64 reference of ``run``, driven by the same rounded cotangents; None if the program cannot run again.
 
     The noise is the largest move of an element over three runs whose inputs are off by one rounding of their own dtype.
-    A run that lands far from eager is no reference either: it computes something else.
+    A float64 run that fails, or lands far from eager, computes something else: ``run`` is then its own reference.
     """
-    given = [c.double() for c in cotangents_like(run.outputs, seed)]
+    rounded = cotangents_like(run.outputs, seed)
+    given = [c.double() for c in rounded]
     exact = observe(program, [_wide(i) for i in inputs], cotangents=given, seed=seed)
-    if exact.raised is not None or exact.backward_raised is not None:
-        return None
-    if not _plausible(run, exact):
-        return None
+    wide = None if exact.raised is not None or not _plausible(run, exact) else exact
+    if wide is None:
+        exact = _as_wide(run)
     output_noise = [_no_noise(o) for o in exact.outputs]
     gradient_noise = [_no_noise(g) for g in exact.gradients]
     for k in range(3):
         generator = torch.Generator().manual_seed(100 * seed + k)
-        moved = observe(
-            program,
-            [_wide(i, generator) for i in inputs],
-            cotangents=[_nudged(c, r, generator) for c, r in zip(given, _floats(run), strict=True)],
-            seed=seed,
-        )
-        if moved.raised is not None or moved.backward_raised is not None:
+        if wide is None:
+            moved = _as_wide(
+                observe(program, [_nudged_leaf(i, generator) for i in inputs], cotangents=[_nudged(c, c, generator) for c in rounded], seed=seed)
+            )
+        else:
+            nudged = [_nudged(c, r, generator) for c, r in zip(given, _floats(run), strict=True)]
+            moved = observe(program, [_wide(i, generator) for i in inputs], cotangents=nudged, seed=seed)
+        if moved.raised is not None or len(moved.gradients) != len(exact.gradients):
             return None
-        output_noise = [
-            n if n is None else torch.maximum(n, (m - e).abs()) for n, m, e in zip(output_noise, moved.outputs, exact.outputs, strict=True)
-        ]
-        gradient_noise = [
-            n if n is None or m is None or e is None else torch.maximum(n, (m - e).abs())
-            for n, m, e in zip(gradient_noise, moved.gradients, exact.gradients, strict=True)
-        ]
-    return Reference(exact.outputs, exact.gradients, output_noise, gradient_noise)
+        output_noise = [_more(n, m, e) for n, m, e in zip(output_noise, moved.outputs, exact.outputs, strict=True)]
+        gradient_noise = [_more(n, m, e) for n, m, e in zip(gradient_noise, moved.gradients, exact.gradients, strict=True)]
+    return Reference(exact.outputs, exact.gradients, output_noise, gradient_noise, "float64" if wide is not None else "eager")
+
+
+def _as_wide(run: Run) -> Run:
+    """``run`` itself, widened, as its own reference."""
+    widened = replace(run)
+    widened.outputs = [o.double() if isinstance(o, torch.Tensor) and o.is_floating_point() else o for o in run.outputs]
+    widened.gradients = [g.double() if g is not None and g.is_floating_point() else g for g in run.gradients]
+    return widened
+
+
+def _more(noise: Any, moved: Any, exact: Any) -> Any:
+    if noise is None or moved is None or exact is None or moved.shape != exact.shape:
+        return noise
+    return torch.maximum(noise, torch.nan_to_num((moved - exact).abs(), nan=0.0))
+
+
+def _nudged_leaf(given: Any, generator: torch.Generator) -> Any:
+    """``given`` off by one rounding of its own dtype."""
+    if not isinstance(given, torch.Tensor):
+        return given
+    if not given.is_floating_point():
+        return given.detach().clone()
+    return _nudged(given.detach().double(), given, generator).to(given.dtype).requires_grad_(given.requires_grad)
 
 
 def _no_noise(exact: Any) -> Any:
@@ -308,10 +332,10 @@ def _gradient(one: torch.Tensor | None, other: torch.Tensor | None, reference_ru
         return []
     exact = None if reference_run is None else reference_run.gradients[k]
     noise = None if reference_run is None else reference_run.gradient_noise[k]
-    return _value(one, other, exact, noise, bitwise=False)
+    return _value(one, other, exact, noise, False, "float64" if reference_run is None else reference_run.by)
 
 
-def _value(one: Any, other: Any, exact: Any, noise: Any, bitwise: bool) -> list[str]:
+def _value(one: Any, other: Any, exact: Any, noise: Any, bitwise: bool, by: str = "float64") -> list[str]:
     if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
         same = type(one) is type(other) and (one == other or one is other)
         return [] if same else [f"{one!r} became {other!r}"]
@@ -327,7 +351,7 @@ def _value(one: Any, other: Any, exact: Any, noise: Any, bitwise: bool) -> list[
         return [_first(wrong, one, other)]
     if exact is None or noise is None:
         return [_first(wrong, one, other) + "; there is no float64 reference to judge it by"]
-    return _judged(wrong, one, other, exact, noise)
+    return _judged(wrong, one, other, exact, noise, by)
 
 
 def _zeros(one: Any, other: Any) -> list[str]:
@@ -349,7 +373,7 @@ def differing_bits(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return bits & ~(torch.isnan(one) & torch.isnan(other))
 
 
-def _judged(wrong: torch.Tensor, one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor, noise: torch.Tensor) -> list[str]:
+def _judged(wrong: torch.Tensor, one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor, noise: torch.Tensor, by: str) -> list[str]:
     finite = torch.isfinite(exact) & torch.isfinite(one.double())
     if bool((wrong & ~finite & ~(torch.isnan(one) & torch.isnan(other))).any()):
         place = wrong & ~finite
@@ -364,6 +388,8 @@ def _judged(wrong: torch.Tensor, one: torch.Tensor, other: torch.Tensor, exact: 
     if not bool(off.any()):
         return []
     at = _where(off)
+    if by == "eager":
+        return [_first(off, one, other) + f"; rounding the inputs moves it by {noise[at].item():.3g}"]
     return [_first(off, one, other) + f"; float64 says {exact[at].item()!r}, eager is off by {abs(one[at].item() - exact[at].item()):.3g}"]
 
 

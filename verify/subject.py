@@ -8,6 +8,7 @@ from typing import Protocol
 
 from torch.fx import Graph, GraphModule
 
+from optimus.effects import effects
 from optimus.engine import Engine
 from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
@@ -91,9 +92,16 @@ class PassSubject:
 
         journal = Journal(plan=self.name, nodes_before=len(gm.graph.nodes), stopped="the function returned")
         if self.run(gm.graph):
-            gm.graph.eliminate_dead_code()
+            _drop_dead(gm.graph)
             gm.graph.lint()
             gm.recompile()
             journal.rewrites.append(Rewrite(1, self.name, 1, (), (), (), (), ()))
         journal.nodes_after = len(gm.graph.nodes)
         return journal
+
+
+def _drop_dead(graph: Graph) -> None:
+    """Erase what nobody uses and what does nothing but compute."""
+    for node in reversed(graph.nodes):
+        if not node.users and node.op in ("call_function", "call_method", "get_attr") and effects(node).pure:
+            graph.erase_node(node)

@@ -290,7 +290,7 @@ def _corresponding(before: GraphModule, after: GraphModule) -> list[tuple[Node, 
     for one, other in zip(left, right, strict=True):
         a, b = tensor(one), tensor(other)
         if (a is None) != (b is None) or (a is not None and b is not None and _kind(a) != _kind(b)):
-            raise ValueError(f"validate: the inputs {one.name} and {other.name} do not correspond")
+            raise ValueError(f"validate: the inputs {one.name} and {other.name} do not correspond, {_described(a)} and {_described(b)}")
     if _sharing(left) != _sharing(right):
         raise ValueError("validate: the inputs of the graphs do not share memory in the same way")
     return list(zip(left, right, strict=True))
@@ -299,6 +299,13 @@ def _corresponding(before: GraphModule, after: GraphModule) -> list[tuple[Node, 
 def _kind(fake: torch.Tensor) -> tuple[Any, ...]:
     numbers = tuple(s if isinstance(s, int) else None for s in fake.stride()) if all(isinstance(n, int) and n > 1 for n in fake.shape) else ()
     return fake.dtype, fake.dim(), fake.device, fake.requires_grad, numbers
+
+
+def _described(fake: torch.Tensor | None) -> str:
+    if fake is None:
+        return "no tensor"
+    grad = ", with gradients" if fake.requires_grad else ""
+    return f"{fake.dtype} of shape {tuple(fake.shape)} and strides {tuple(fake.stride())} on {fake.device}{grad}"
 
 
 def _sharing(placeholders: Sequence[Node]) -> list[list[int]]:

@@ -56,7 +56,12 @@ def four(*t):
 def chained(x, *ws):
     for w in ws:
         x = F.linear(x, w)
-    return x
+    return x.cos()
+
+
+@declines("law:aliasing", *["m, k"] * 5, *["n, k"] * 5)
+def returned(*t):
+    return [F.linear(x, w) for x, w in zip(t[:5], t[5:], strict=True)]
 
 
 @declines("matrix", *["k"] * 5, *["n, k"] * 5)
@@ -90,7 +95,7 @@ class BatchLinear(HorizontalPattern):
         "row_bias": "a bias is a vector with one entry for each output column",
     }
     cases = (without_bias, with_bias, one_input, higher_rank, slices, two_layers)
-    declines = (four, chained, vectors, scalar_bias)
+    declines = (four, chained, returned, vectors, scalar_bias)
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
         call = bind(node)

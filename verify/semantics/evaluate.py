@@ -251,7 +251,8 @@ def _check(use: Use, found: Any) -> None:
         raise UnmodelledError(f"{use.call.op}: {len(given)} results here, {len(use.results)} by the metadata")
     for one, (dims, dtype, aliases) in zip(given, use.results, strict=True):
         seen = one.read() if isinstance(one, Storage) else one
-        plain = all(a == b for a, b in zip(seen.dims, dims, strict=False) if isinstance(a, int) and isinstance(b, int))
+        extents = [(number(a), number(b)) for a, b in zip(seen.dims, dims, strict=False)]
+        plain = all(a == b for a, b in extents if isinstance(a, int) and isinstance(b, int))
         if len(seen.dims) != len(dims) or not plain or seen.dtype != dtype:
             raise UnmodelledError(f"{use.call.op}: {seen.dims} of {seen.dtype} here, {dims} of {dtype} by the metadata")
         if aliases and not isinstance(one, Storage):

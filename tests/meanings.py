@@ -1,0 +1,649 @@
+"""Programs for every operator that has a meaning: plain ones and hostile ones, what eager refuses, and what is not modelled.
+
+A case is mostly one call, with descriptions of inputs in the place of tensors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch.utils import _pytree as pytree
+
+from fuzz.program import Input, Program, Region, Step, Var, run_steps
+from optimus.values import storages
+
+f64, f32, f16, bf16, i64, i32, boolean = torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, what it is a case of, and how many roundings elements may be apart."""
+
+    op: str
+    program: Program
+    ulps: float = 0.0
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op}-{self.note}" if self.note else self.op
+
+
+def plain(program: Program) -> Program:
+    """Inputs without gradients, which may be written, each with other numbers."""
+    inputs = tuple(type(i)(i.name, i.shape, i.dtype, False, i.layout, i.special, k) for k, i in enumerate(program.inputs))
+    return Program(inputs, program.body, program.outputs)
+
+
+def eager(program: Program, inputs: list[torch.Tensor]) -> list[Any]:
+    values = run_steps(program, inputs)
+    return pytree.tree_leaves([values[name] for name in program.outputs])
+
+
+CASES: list[Case] = []
+REFUSED: list[Case] = []
+UNMODELLED: list[tuple[Case, str]] = []
+
+
+def integers(*shape: int, dtype: torch.dtype = f32, **options: Any) -> Input:
+    """A tensor of small whole numbers, on which sums are exact."""
+    return Whole("", shape, dtype, **options)
+
+
+class Whole(Input):
+    """An input of small whole numbers."""
+
+    def _values(self, shape: tuple[int, ...]) -> torch.Tensor:
+        values = super()._values(shape)
+        return (3 * values).round().clamp(-6, 6) if self.dtype.is_floating_point else values
+
+
+def x(*shape: int, dtype: torch.dtype = f32, **options: Any) -> Input:
+    """A tensor argument."""
+    return Input("", shape, dtype, **options)
+
+
+def program_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+    """One step whose arguments hold the inputs themselves."""
+    inputs: list[Input] = []
+
+    def variable(given: Any) -> Any:
+        if isinstance(given, Input):
+            named = type(given)(f"x{len(inputs)}", given.shape, given.dtype, False, given.layout, given.special, len(inputs))
+            inputs.append(named)
+            return Var(named.name)
+        if isinstance(given, (list, tuple)):
+            return type(given)(map(variable, given))
+        return given
+
+    step = Step("r", target, variable(args), tuple((k, variable(a)) for k, a in kwargs.items()))
+    return Program(tuple(inputs), (step,), ("r",))
+
+
+def case(op: str, target: Any, *args: Any, ulps: float = 0.0, note: str = "", **kwargs: Any) -> None:
+    """``target(*args, **kwargs)`` must be what eager says."""
+    CASES.append(Case(op, program_of(target, args, kwargs), ulps, note))
+
+
+def refused(op: str, target: Any, *args: Any, **kwargs: Any) -> None:
+    """``target(*args, **kwargs)`` must raise, here and in eager."""
+    REFUSED.append(Case(op, program_of(target, args, kwargs)))
+
+
+def unmodelled(op: str, reason: str, target: Any, *args: Any, **kwargs: Any) -> None:
+    """``target(*args, **kwargs)`` may go without semantics, for ``reason``."""
+    UNMODELLED.append((Case(op, program_of(target, args, kwargs)), reason))
+
+
+def steps(op: str, inputs: list[Input], *body: Any, outputs: str, ulps: float = 0.0) -> None:
+    """A program of several steps."""
+    CASES.append(Case(op, Program(tuple(inputs), tuple(body), tuple(outputs.split())), ulps))
+
+
+def s(name: str, target: Any, *args: Any, **kwargs: Any) -> Step:
+    """A step; names of values are given as variables."""
+    return Step(name, target, args, tuple(kwargs.items()))
+
+
+a, b, c, v, w = (Var(n) for n in "abcvw")
+LAYOUTS = ("contiguous", "transposed", "strided", "expanded")
+
+# cuts ------------------------------------------------------------------------------------------------------------------
+
+for layout in LAYOUTS:
+    for d in (0, 1, -1, -3):
+        case("split", torch.split, x(3, 4, 5, layout=layout), 2, dim=d)
+        case("split", "split", x(3, 4, 5, layout=layout), 3, d)
+        case("chunk", torch.chunk, x(3, 4, 5, layout=layout), 3, d)
+        case("tensor_split", torch.tensor_split, x(3, 4, 5, layout=layout), 3, dim=d)
+        case("unbind", torch.unbind, x(3, 4, 5, layout=layout), d)
+    case("split", "split", x(3, 6, layout=layout), [1, 0, 5], -1)
+    case("split_with_sizes", torch.ops.aten.split_with_sizes.default, x(6, 2, layout=layout), [3, 0, 3], 0)
+for size in (1, 2, 3, 6, 7, 100):
+    case("split", torch.split, x(6, 2), size)
+    case("split", torch.ops.aten.split.Tensor, x(2, 6), size, 1)
+case("split", torch.split, x(0, 3), 0)
+case("split", torch.split, x(0, 3), 4)
+case("split", torch.split, x(3, 0), 2, dim=0)
+case("split", torch.split, x(0, 3), [0, 0, 0])
+for chunks in (1, 2, 3, 4, 5, 6, 7, 9):
+    case("chunk", "chunk", x(7, 2), chunks)
+    case("chunk", torch.chunk, x(0, 2), chunks)
+    case("tensor_split", torch.tensor_split, x(7, 2), chunks)
+    case("tensor_split", torch.tensor_split, x(0, 2), chunks)
+for places in ([2, 4], [0, 7], [-2], [4, 2], [-9, 3], [3, 3], [9, 12], [-1, -3], [], [0]):
+    case("tensor_split", "tensor_split", x(7, 2), places)
+    case("tensor_split", torch.tensor_split, x(2, 7), tuple(places), dim=-1)
+case("unbind", torch.unbind, x(0, 3))
+case("unbind", torch.unbind, x(3, 0))
+case("unbind", "unbind", x(4))
+refused("split", torch.split, x(3, 4), [1, 1], dim=1)
+refused("split", torch.split, x(3, 4), [5, -1], dim=1)
+refused("split", torch.split, x(3, 4), 2, dim=2)
+refused("split", torch.split, x(3, 4), 2, dim=-3)
+refused("split", torch.split, x(3, 4), 0)
+refused("split", torch.split, x(3, 4), -1)
+refused("split", torch.split, x(), 1)
+refused("split_with_sizes", torch.ops.aten.split_with_sizes.default, x(6, 2), [3, 2], 0)
+refused("chunk", torch.chunk, x(3, 4), 0)
+refused("chunk", torch.chunk, x(3, 4), -2)
+refused("chunk", torch.chunk, x(), 1)
+refused("chunk", torch.chunk, x(3, 4), 2, 2)
+refused("tensor_split", torch.tensor_split, x(3, 4), 0)
+refused("tensor_split", torch.tensor_split, x(3, 4), 2, dim=-3)
+refused("tensor_split", torch.tensor_split, x(), 2)
+refused("unbind", torch.unbind, x())
+refused("unbind", torch.unbind, x(2, 3), 2)
+
+# one place, a stretch, a slice --------------------------------------------------------------------------------------
+
+for layout in LAYOUTS:
+    for index in (0, 2, -1, -3):
+        case("select", torch.select, x(3, 4, 3, layout=layout), 0, index)
+        case("select", "select", x(3, 4, 3, layout=layout), -1, index)
+    for start, length in ((0, 4), (1, 2), (-2, 2), (4, 0), (0, 0), (-4, 1)):
+        case("narrow", torch.narrow, x(3, 4, layout=layout), 1, start, length)
+        case("narrow", "narrow", x(4, 3, layout=layout), -2, start, length)
+for start, stop in product((None, 0, 2, -2, -9, 9), repeat=2):
+    for step in (1, 2, 3, 7):
+        case("slice", torch.ops.aten.slice.Tensor, x(5, 2), 0, start, stop, step)
+        case("getitem", operator.getitem, x(5, 2), slice(start, stop, step))
+case("slice", torch.ops.aten.slice.Tensor, x(5, 2), -1, 0, 2**63 - 1)
+BASIC: tuple[Any, ...] = (
+    1, -2, slice(1, 3), None, Ellipsis, (), (1, 2), (Ellipsis, 0), (0, Ellipsis), (None, 1, None), (slice(None), None, -1), (Ellipsis, None),
+    (None, Ellipsis, slice(None, None, 2)), (slice(1, 2), slice(0, 9), slice(-1, None)), (2, 3, 1), (0, slice(None), 0), (Ellipsis, 1, slice(2, 1)),
+)  # fmt: skip
+for layout, index in product(LAYOUTS, BASIC):
+    case("getitem", operator.getitem, x(3, 4, 2, layout=layout), index)
+case("getitem", operator.getitem, x(), None)
+case("getitem", operator.getitem, x(), ())
+case("getitem", operator.getitem, x(0, 3), slice(0, 2))
+steps("getitem", [x(5, 2).__class__("a", (5, 2))], s("v", torch.split, a, 2), s("w", operator.getitem, v, -1), outputs="w")
+refused("select", torch.select, x(3, 4), 1, 4)
+refused("select", torch.select, x(3, 4), 1, -5)
+refused("select", torch.select, x(3, 4), 2, 0)
+refused("select", torch.select, x(), 0, 0)
+refused("narrow", torch.narrow, x(3, 4), 1, 3, 2)
+refused("narrow", torch.narrow, x(3, 4), 1, -5, 1)
+refused("narrow", torch.narrow, x(3, 4), 1, 1, -1)
+refused("narrow", torch.narrow, x(3, 4), 2, 0, 1)
+refused("narrow", torch.narrow, x(), 0, 0, 1)
+refused("slice", torch.ops.aten.slice.Tensor, x(5, 2), 2, 0, 1)
+refused("slice", torch.ops.aten.slice.Tensor, x(5, 2), 0, 0, 3, 0)
+refused("slice", torch.ops.aten.slice.Tensor, x(), 0, 0, 1)
+refused("getitem", operator.getitem, x(3, 4), 3)
+refused("getitem", operator.getitem, x(3, 4), (0, -5))
+refused("getitem", operator.getitem, x(3, 4), (0, 0, 0))
+refused("getitem", operator.getitem, x(3, 4), slice(None, None, -1))
+refused("getitem", operator.getitem, x(3, 4), slice(None, None, 0))
+refused("getitem", operator.getitem, x(), 0)
+unmodelled("getitem", "advanced indexing copies", operator.getitem, x(3, 4), [0, 2])
+unmodelled("getitem", "advanced indexing copies", operator.getitem, x(3, 4), True)
+unmodelled("getitem", "advanced indexing copies", operator.getitem, x(3, 4), x(2, dtype=i64))
+
+# joins ----------------------------------------------------------------------------------------------------------------
+
+DTYPES = (f32, f16, bf16, i64, i32, boolean, f64)
+for one, other in product(DTYPES, repeat=2):
+    case("cat", torch.cat, [x(2, 3, dtype=one), x(1, 3, dtype=other)])
+    case("stack", torch.stack, (x(2, 2, dtype=one), x(2, 2, dtype=other)), dim=-1)
+for layout in LAYOUTS:
+    for d in (0, 1, -1, -2):
+        case("cat", torch.cat, (x(2, 2, layout=layout), x(2, 2), x(2, 2, layout=layout)), d)
+        case("cat", torch.cat, (x(3, 3, layout=layout), x(3, 3)), dim=d)
+        case("stack", torch.stack, [x(2, 3, layout=layout), x(2, 3), x(2, 3)], d)
+case("cat", torch.cat, [x(4)])
+case("cat", torch.cat, [x(1, 3), x(4, 3), x(2, 3)])
+case("cat", torch.cat, [x(0, 3), x(4, 3), x(0, 3)])
+case("cat", torch.cat, [x(3, 0), x(3, 2), x(3, 0)], -1)
+case("cat", torch.cat, [x(0), x(4, 3), x(0)], 1)
+case("cat", torch.cat, [x(4, 3), x(0)], 1)
+case("cat", torch.cat, [x(0, dtype=f64), x(4, 3)], 0)
+case("cat", torch.cat, [x(0), x(0)])
+case("cat", torch.cat, [x(0), x(2)])
+case("stack", torch.stack, [x(), x()])
+case("stack", torch.stack, [x(), x()], -1)
+case("stack", torch.stack, [x(0, 2), x(0, 2)], 1)
+case("stack", torch.stack, [x(3)], 1)
+refused("cat", torch.cat, [])
+refused("cat", torch.cat, [x(2, 3), x(2, 4)])
+refused("cat", torch.cat, [x(2, 3), x(2, 3)], 2)
+refused("cat", torch.cat, [x(2, 3), x(3)])
+refused("cat", torch.cat, [x(2, 3), x(2, 3, 1)])
+refused("cat", torch.cat, [x(), x()])
+refused("cat", torch.cat, [x(0, 2), x(4, 3)], 1)
+refused("stack", torch.stack, [])
+refused("stack", torch.stack, [x(2, 3), x(2, 1)])
+refused("stack", torch.stack, [x(2, 3), x(3)])
+refused("stack", torch.stack, [x(2, 3), x(2, 3)], 3)
+refused("stack", torch.stack, [x(2, 3), x(2, 3)], -4)
+
+# dimensions -----------------------------------------------------------------------------------------------------------
+
+for layout in LAYOUTS:
+    case("permute", "permute", x(2, 3, 4, layout=layout), -1, 0, 1)
+    case("permute", torch.permute, x(2, 3, 4, layout=layout), (2, 1, 0))
+    case("transpose", torch.transpose, x(2, 3, 4, layout=layout), 0, -1)
+    case("transpose", "transpose", x(2, 3, 4, layout=layout), 1, 1)
+    case("transpose", torch.swapaxes, x(2, 3, 4, layout=layout), -3, 2)
+    case("t", torch.t, x(3, 4, layout=layout))
+    case("mT", torch.ops.aten.mT.default, x(2, 3, 4, layout=layout))
+    case("movedim", torch.movedim, x(2, 3, 4, layout=layout), 0, -1)
+    case("movedim", torch.movedim, x(2, 3, 4, 2, layout=layout), (0, -1), (2, 0))
+    case("movedim", torch.moveaxis, x(2, 3, 4, layout=layout), [-1, 0, 1], [0, 1, 2])
+    for d in (0, 1, 2, -1, -3):
+        case("unsqueeze", torch.unsqueeze, x(3, 4, layout=layout), d)
+case("permute", torch.permute, x(), ())
+case("transpose", torch.transpose, x(), 0, -1)
+case("transpose", torch.transpose, x(3), 0, -1)
+case("t", torch.t, x())
+case("t", "t", x(5))
+case("movedim", torch.movedim, x(), 0, -1)
+case("movedim", torch.movedim, x(2, 3), (), ())
+case("unsqueeze", "unsqueeze", x(), 0)
+case("unsqueeze", "unsqueeze", x(), -1)
+for d in (0, 1, -1, (0, 2), (0, 1, 2), (-1, 0), ()):
+    case("squeeze", torch.squeeze, x(1, 3, 1), d)
+    case("squeeze", "squeeze", x(1, 1, 1), d)
+case("squeeze", torch.squeeze, x(1, 3, 1))
+case("squeeze", "squeeze", x(1, 1))
+case("squeeze", "squeeze", x())
+case("squeeze", torch.squeeze, x(), 0)
+case("squeeze", torch.squeeze, x(0, 1))
+for sizes in ((2, 3), (4, 2, 3), (-1, -1), (1, 0, 2, 3), (5, -1, 3)):
+    case("expand", "expand", x(2, 3), *sizes)
+    case("expand", "expand", x(2, 1), sizes)
+case("expand", "expand", x(1, 1), 0, 4)
+case("expand", "expand", x(), 2, 3)
+case("expand", "expand", x(0, 1), -1, 3)
+case("expand_as", "expand_as", x(1, 3), x(2, 4, 3))
+case("expand_as", "expand_as", x(), x(2, 2))
+refused("permute", torch.permute, x(2, 3), (0, 0))
+refused("permute", torch.permute, x(2, 3), (0, 1, 2))
+refused("permute", torch.permute, x(2, 3), (0,))
+refused("permute", torch.permute, x(2, 3), (0, 2))
+refused("transpose", torch.transpose, x(2, 3), 0, 2)
+refused("transpose", torch.transpose, x(), 0, 1)
+refused("t", torch.t, x(2, 3, 4))
+refused("mT", torch.ops.aten.mT.default, x(3))
+refused("movedim", torch.movedim, x(2, 3), (0, 0), (0, 1))
+refused("movedim", torch.movedim, x(2, 3), (0, 1), (1, 1))
+refused("movedim", torch.movedim, x(2, 3), (0, 1), (1,))
+refused("movedim", torch.movedim, x(2, 3), 0, 2)
+refused("movedim", torch.movedim, x(), 0, 1)
+refused("unsqueeze", torch.unsqueeze, x(2, 3), 3)
+refused("unsqueeze", torch.unsqueeze, x(2, 3), -4)
+refused("squeeze", torch.squeeze, x(1, 3), 2)
+refused("squeeze", torch.squeeze, x(1, 1), (0, 0))
+refused("squeeze", torch.squeeze, x(), 1)
+refused("expand", "expand", x(2, 3), 2, 4)
+refused("expand", "expand", x(2, 3), 3)
+refused("expand", "expand", x(2, 3), -1, 2, 3)
+refused("expand", "expand", x(1, 3), -2, 3)
+refused("expand_as", "expand_as", x(2, 3), x(3))
+refused("expand_as", "expand_as", x(2, 3), x(2, 4))
+
+# reshapes -------------------------------------------------------------------------------------------------------------
+
+for layout in ("contiguous", "transposed", "expanded"):
+    for shape in ((24,), (-1,), (2, 12), (12, 2), (-1, 8), (8, -1), (2, -1, 3), (1, 2, 3, 4), (4, 3, 2), (6, 1, 4), (3, 8), (2, 3, 4)):
+        case("reshape", torch.reshape, x(2, 3, 4, layout=layout), shape)
+        case("reshape", torch.reshape, x(4, 6, layout=layout), shape)
+for shape in ((24,), (-1,), (2, 12), (-1, 8), (2, -1, 3), (1, 2, 3, 4), (4, 3, 2), (6, 1, 4)):
+    case("view", "view", x(2, 3, 4), *shape)
+    case("view", "view", x(4, 1, 6), shape)
+    case("_unsafe_view", torch.ops.aten._unsafe_view.default, x(2, 3, 4), list(shape))
+for shape in ((0,), (0, 5), (3, 0), (-1, 3), (2, 0, 7), (0, 0)):
+    case("reshape", torch.reshape, x(0, 3), shape)
+case("reshape", torch.reshape, x(), (1, 1))
+case("reshape", torch.reshape, x(), (-1,))
+case("reshape", torch.reshape, x(1, 1), ())
+case("view", "view", x(1), ())
+case("view_as", "view_as", x(2, 6), x(3, 4))
+case("reshape_as", "reshape_as", x(2, 6, layout="transposed"), x(3, 4))
+for first, last in ((0, -1), (0, 1), (1, 2), (-2, -1), (1, 1), (0, 0)):
+    case("flatten", torch.flatten, x(2, 3, 4), first, last)
+    case("flatten", "flatten", x(2, 3, 4, layout="transposed"), first, last)
+case("flatten", torch.flatten, x())
+case("flatten", torch.flatten, x(), 0, -1)
+case("flatten", torch.flatten, x(2, 0, 3), 1)
+for d, parts in ((1, (2, 3)), (1, (-1, 2)), (-1, (4, 1)), (-1, (-1,)), (0, (1, 2, 1)), (0, (2, -1))):
+    case("unflatten", torch.unflatten, x(2, 6, 4), d, parts)
+    case("unflatten", "unflatten", x(2, 6, 4, layout="transposed"), d, parts)
+steps(
+    "reshape", [Input("a", (2, 3)), Input("b", (2, 3))],
+    s("v", torch.stack, [a, b], dim=1), s("w", "reshape", v, 2, 6), s("c", "reshape", w, 4, 3), s("r", "permute", c, 1, 0), s("q", "reshape", Var("r"), -1),
+    outputs="v w c r q",
+)  # fmt: skip
+steps(
+    "view", [Input("a", (2, 2)), Input("b", (2, 2)), Input("c", (2, 2))],
+    s("v", torch.cat, [a, b, c], 1), s("w", "view", v, 2, 3, 2), s("r", "transpose", w, 0, 1), s("q", "flatten", Var("r"), 1), s("p", torch.split, v, 2, dim=1),
+    outputs="v w r q p",
+)  # fmt: skip
+refused("reshape", torch.reshape, x(2, 3), (4,))
+refused("reshape", torch.reshape, x(2, 3), (-1, 4))
+refused("reshape", torch.reshape, x(2, 3), (-1, -1))
+refused("reshape", torch.reshape, x(2, 3), (-2, -3))
+refused("reshape", torch.reshape, x(0, 3), (-1, 0))
+refused("view", "view", x(2, 3), 2, 4)
+refused("view", "view", x(2, 3), -1, 0)
+refused("_unsafe_view", torch.ops.aten._unsafe_view.default, x(2, 3), [5])
+refused("view_as", "view_as", x(2, 3), x(2, 4))
+refused("reshape_as", "reshape_as", x(2, 3), x(7))
+refused("flatten", torch.flatten, x(2, 3, 4), 2, 1)
+refused("flatten", torch.flatten, x(2, 3, 4), 0, 3)
+refused("flatten", torch.flatten, x(), 1, 1)
+refused("unflatten", torch.unflatten, x(2, 6), 1, (4, 2))
+refused("unflatten", torch.unflatten, x(2, 6), 2, (2, 1))
+refused("unflatten", torch.unflatten, x(2, 6), 1, (-1, 4))
+refused("unflatten", torch.unflatten, x(2, 6), 1, ())
+unmodelled("view", "the bytes of elements are not modelled", "view", x(2, 3), i32)
+
+# copies, views of everything, sizes -----------------------------------------------------------------------------------
+
+for layout in LAYOUTS:
+    case("clone", torch.clone, x(3, 4, layout=layout))
+    case("contiguous", "contiguous", x(3, 4, layout=layout))
+    case("detach", "detach", x(3, 4, layout=layout))
+    case("alias", torch.ops.aten.alias.default, x(3, 4, layout=layout))
+    for dtype in DTYPES:
+        case("to", "to", x(2, 3, layout=layout, special=layout == "contiguous" and dtype.is_floating_point), dtype)
+case("to", "float", x(2, 3, dtype=bf16))
+case("to", "to", x(2, 3), f32, copy=True)
+case("to", "to", x(2, 3), dtype=f32, memory_format=torch.contiguous_format)
+case("to", "to", x(2, 3, layout="transposed"), dtype=f32, memory_format=torch.contiguous_format)
+case("type_as", "type_as", x(2, 3), x(1, dtype=f16))
+case("type_as", "type_as", x(2, 3), x(1))
+case("size", "size", x(2, 3))
+case("size", "size", x(2, 3), -1)
+case("size", "size", x(2, 3), dim=0)
+case("dim", "dim", x(2, 3))
+case("dim", "dim", x())
+refused("size", "size", x(2, 3), 2)
+refused("size", "size", x(), 0)
+
+# sums of products -----------------------------------------------------------------------------------------------------
+
+for layout in LAYOUTS:
+    for lead in ((), (3,), (2, 3), (2, 1, 2)):
+        case("linear", F.linear, integers(*lead, 4, layout=layout), integers(2, 4))
+        case("linear", F.linear, integers(*lead, 4), integers(2, 4, layout=layout), integers(2))
+    case("mm", torch.mm, integers(2, 3, layout=layout), integers(3, 4, layout=layout))
+    case("bmm", torch.bmm, integers(2, 2, 3, layout=layout), integers(2, 3, 4, layout=layout))
+    for alpha, beta in ((1, 1), (2, 1), (1, 0), (3, -2), (0, 1), (0.5, 2.0)):
+        case("addmm", torch.addmm, integers(2, 4, layout=layout), integers(2, 3), integers(3, 4), alpha=alpha, beta=beta)
+        case("baddbmm", torch.baddbmm, integers(4, layout=layout), integers(2, 2, 3), integers(2, 3, 4), alpha=alpha, beta=beta)
+RANKS = ((3,), (2, 3), (4, 2, 3), (1, 2, 3), (2, 4, 2, 3), (2, 1, 2, 3))
+OTHERS = ((3,), (3, 2), (4, 3, 2), (1, 3, 2), (2, 4, 3, 2), (2, 1, 3, 2))
+for one, other in product(RANKS, OTHERS):
+    case("matmul", torch.matmul, integers(*one), integers(*other))
+case("matmul", operator.matmul, integers(2, 3, layout="transposed"), integers(4, 3, 2, layout="strided"))
+case("linear", F.linear, integers(3, 4), integers(2, 4), integers())
+case("linear", F.linear, integers(3, 4), integers(2, 4), integers(1))
+case("linear", F.linear, integers(3, 0), integers(2, 0), integers(2))
+case("linear", F.linear, integers(0, 4), integers(2, 4))
+case("linear", F.linear, integers(3, 4, dtype=f64), integers(2, 4, dtype=f64), integers(2, dtype=f64))
+case("mm", torch.mm, integers(2, 0), integers(0, 3))
+case("mm", torch.mm, integers(2, 3, dtype=i64), integers(3, 2, dtype=i64))
+case("matmul", torch.matmul, integers(0), integers(0))
+case("addmm", torch.addmm, integers(1, 4), integers(2, 3), integers(3, 4))
+case("addmm", torch.addmm, integers(), integers(2, 3), integers(3, 4))
+case("addmm", torch.addmm, x(2, 2, special=True), integers(2, 3), integers(3, 2), beta=0)
+case("baddbmm", torch.baddbmm, integers(2, 1, 1), integers(2, 2, 3), integers(2, 3, 4))
+EQUATIONS = (
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,kj->ki", (2, 3), (4, 3)), ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)), ("ij,ij->", (2, 3), (2, 3)),
+    ("i,j->ij", (2,), (3,)), ("ij,jk", (2, 3), (3, 2)), ("ba,cb", (2, 3), (4, 2)), ("ij , jk -> ki", (2, 3), (3, 2)), ("ii->i", (3, 3)), ("ii", (3, 3)),
+    ("ij->i", (2, 3)), ("ij->", (2, 3)), ("iij->j", (2, 2, 3)), ("ij,j->ij", (2, 3), (3,)), ("ij,jk->ik", (2, 1), (3, 4)), ("ij,jk->ik", (2, 3), (1, 4)),
+    ("ii,i->i", (3, 3), (3,)), ("ij,jk,kl->il", (2, 2), (2, 3), (3, 2)), ("bi,bj->bij", (2, 3), (2, 2)), ("aB,Bc->ac", (2, 2), (2, 2)),
+)  # fmt: skip
+for equation, *shapes in EQUATIONS:
+    if equation != "ii->i":
+        case("einsum", torch.einsum, equation, *(integers(*shape) for shape in shapes), ulps=1)  # eager may sum before it multiplies
+unmodelled("einsum", "a sum over nothing is a view", torch.einsum, "ii->i", x(3, 3))
+unmodelled("einsum", "a sum over nothing is a view", torch.einsum, "ij->ji", x(2, 3))
+unmodelled("einsum", "a sum over nothing is a view", torch.einsum, "iij->ij", x(2, 2, 3))
+unmodelled("einsum", "an ellipsis", torch.einsum, "...i,i->...", x(2, 3), x(3))
+unmodelled("linear", "a weight that is a vector", F.linear, x(2, 3), x(3))
+refused("linear", F.linear, x(2, 3), x(4, 2))
+refused("linear", F.linear, x(2, 3), x(4, 3), x(3))
+refused("linear", F.linear, x(2, 3), x(4, 3, dtype=f64))
+refused("mm", torch.mm, x(2, 3), x(2, 3))
+refused("mm", torch.mm, x(2, 3), x(3))
+refused("mm", torch.mm, x(2, 3), x(3, 2, dtype=f16))
+refused("bmm", torch.bmm, x(2, 2, 3), x(1, 3, 2))
+refused("bmm", torch.bmm, x(2, 2, 3), x(2, 2, 3))
+refused("bmm", torch.bmm, x(2, 3), x(3, 2))
+refused("addmm", torch.addmm, x(3), x(2, 3), x(3, 4))
+refused("addmm", torch.addmm, x(4), x(2, 3), x(4, 4))
+refused("addmm", torch.addmm, x(1, 2, 4), x(2, 3), x(3, 4))
+refused("baddbmm", torch.baddbmm, x(3), x(2, 2, 3), x(2, 3, 4))
+refused("baddbmm", torch.baddbmm, x(4), x(2, 2, 3), x(3, 3, 4))
+refused("matmul", torch.matmul, x(2, 3), x(2, 3))
+refused("matmul", torch.matmul, x(), x(3))
+refused("matmul", torch.matmul, x(2, 2, 3), x(3, 3, 2))
+refused("matmul", torch.matmul, x(2, 3), x(3, 2, dtype=i64))
+refused("einsum", torch.einsum, "ij,jk->ik", x(2, 3), x(2, 3))
+refused("einsum", torch.einsum, "ij->i", x(2, 3, 4))
+refused("einsum", torch.einsum, "ii->i", x(2, 3))
+refused("einsum", torch.einsum, "ij->ik", x(2, 3))
+refused("einsum", torch.einsum, "ij->ii", x(2, 3))
+refused("einsum", torch.einsum, "ij,jk->ik", x(2, 3))
+
+# element-wise ---------------------------------------------------------------------------------------------------------
+
+ELEMENTWISE = "element-wise"
+SHAPES = (
+    ((2, 3), (2, 3)),
+    ((2, 3), (3,)),
+    ((2, 1), (1, 3)),
+    ((2, 3), ()),
+    ((), (3,)),
+    ((1,), (2, 2)),
+    ((0, 3), (1, 3)),
+    ((2, 1, 3), (4, 1)),
+    ((1, 0), (3, 1)),
+)
+for one, other in SHAPES:
+    case(ELEMENTWISE, torch.add, x(*one), x(*other))
+    case(ELEMENTWISE, torch.sub, x(*one, special=True), x(*other), alpha=2)
+    case(ELEMENTWISE, operator.mul, x(*one, layout="expanded"), x(*other, layout="transposed"))
+    case(ELEMENTWISE, torch.maximum, x(*one), x(*other, special=True))
+for one, other in product(DTYPES, repeat=2):
+    case(ELEMENTWISE, torch.mul, x(2, 2, dtype=one), x(2, dtype=other))
+    case(ELEMENTWISE, torch.add, x(2, 2, dtype=one), x(dtype=other))
+    case(ELEMENTWISE, torch.eq, x(2, dtype=one), x(2, dtype=other))
+    case(ELEMENTWISE, torch.div, x(2, dtype=one), x(2, dtype=other))
+for dtype in DTYPES[:-1]:
+    case(ELEMENTWISE, operator.mul, x(2, 3, dtype=dtype), 2)
+    case(ELEMENTWISE, operator.add, 0.5, x(2, 3, dtype=dtype))
+    case(ELEMENTWISE, operator.sub, 1, x(2, 3, dtype=i64 if dtype is boolean else dtype))
+    case(ELEMENTWISE, operator.truediv, 3.0, x(2, 3, dtype=dtype))
+for layout in LAYOUTS:
+    case(ELEMENTWISE, torch.relu, x(3, 4, layout=layout, special=True))
+    case(ELEMENTWISE, torch.clamp, x(3, 4, layout=layout, special=True), min=-0.5, max=0.25)
+    case(ELEMENTWISE, torch.clamp, x(3, 4, layout=layout), max=0.25)
+    case(ELEMENTWISE, torch.where, x(3, 4, dtype=boolean), x(4), x(3, 1, layout=layout))
+    case(ELEMENTWISE, torch.tanh, x(3, 4, layout=layout), ulps=4)
+    case(ELEMENTWISE, F.leaky_relu, x(3, 4, layout=layout), 0.1)
+    case(ELEMENTWISE, torch.nan_to_num, x(3, 4, layout=layout, special=True), nan=2.0)
+case(ELEMENTWISE, torch.div, x(2, 3), x(3), rounding_mode="floor")
+case(ELEMENTWISE, F.gelu, x(2, 3), approximate="tanh", ulps=4)
+case(ELEMENTWISE, F.silu, x(2, 3), ulps=4)
+case(ELEMENTWISE, torch.lerp, x(2, 3), x(3), x(1))
+case(ELEMENTWISE, torch.addcmul, x(2, 3), x(3), x(2, 1), value=2)
+case(ELEMENTWISE, torch.add, other=x(3), input=x(2, 3), alpha=3)
+refused(ELEMENTWISE, torch.add, x(2, 3), x(2))
+refused(ELEMENTWISE, torch.mul, x(2, 3), x(0, 3))
+refused(ELEMENTWISE, torch.where, x(2, dtype=boolean), x(3), x(1))
+unmodelled(ELEMENTWISE, "a view that conjugates when read", torch.conj, x(2, 3, dtype=torch.complex64))
+for target in (torch.positive, torch.conj_physical, torch.resolve_conj):
+    unmodelled(ELEMENTWISE, "returns its argument itself", target, x(2, 3))
+
+
+def overloads() -> Iterator[tuple[str, Any]]:
+    """Every operator that PyTorch calls element-wise and that neither writes nor draws."""
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        for overload in getattr(packet, "overloads", list)():
+            found = getattr(packet, overload)
+            written = any(x.alias_info is not None and x.alias_info.is_write for x in found._schema.arguments)
+            if torch.Tag.pointwise in found.tags and torch.Tag.nondeterministic_seeded not in found.tags and not written:
+                yield f"{name}.{overload}", found
+
+
+def arguments(overload: Any, dtype: torch.dtype) -> dict[str, Any] | None:
+    """Required arguments of an overload, tensors of two shapes that broadcast."""
+    found: dict[str, Any] = {}
+    shapes = iter([(2, 3), (3,), (1, 3), (2, 1), (3,), (3,)])
+    for argument in overload._schema.arguments:
+        kind = str(argument.type)
+        if argument.has_default_value():
+            continue
+        if kind == "Tensor":
+            found[argument.name] = Unit("", next(shapes), dtype)
+        elif kind in ("number", "float", "int", "bool"):
+            found[argument.name] = {"number": 0.5 if dtype.is_floating_point else 1, "float": 0.5, "int": 1, "bool": False}[kind]
+        elif not kind.startswith("Optional"):
+            return None
+    return found
+
+
+class Unit(Input):
+    """An input of numbers between 0 and 1, or of small positive ones."""
+
+    def _values(self, shape: tuple[int, ...]) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(self.seed)
+        if self.dtype is boolean:
+            return torch.rand(shape, generator=generator) > 0.5
+        spread = torch.rand(shape, generator=generator, dtype=f64) * 0.8 + 0.1
+        return spread.to(self.dtype) if self.dtype.is_floating_point else (spread * 10).long()
+
+
+SWEPT: list[Case] = []
+for name, overload in overloads():
+    for dtype in (f64, i64, boolean):
+        given = arguments(overload, dtype)
+        if given is None:
+            continue
+        program = program_of(overload, (), given)
+        with contextlib.suppress(RuntimeError, NotImplementedError, ValueError, TypeError):
+            made = overload(**{k: g.make() if isinstance(g, Input) else g for k, g in given.items()})
+            fake = program.graph().graph.find_nodes(op="call_function", target=overload)[0]
+            if isinstance(made, torch.Tensor) and not set(storages(fake)) & {s for n in fake.all_input_nodes for s in storages(n)}:
+                SWEPT.append(Case(ELEMENTWISE, program, 8, f"{name}-{str(dtype)[6:]}"))
+
+# writes ---------------------------------------------------------------------------------------------------------------
+
+WRITE = "write"
+A, B = Input("a", (3, 4)), Input("b", (3, 4))
+VIEWS: dict[str, tuple[Step, ...]] = {
+    "itself": (s("v", torch.ops.aten.alias.default, a),),
+    "slice": (s("v", operator.getitem, a, (slice(None), slice(1, 3))),),
+    "steps": (s("v", operator.getitem, a, (slice(1, None, 2), slice(None, None, 3))),),
+    "row": (s("v", "select", a, 0, -1),),
+    "column": (s("v", operator.getitem, a, (Ellipsis, 2)),),
+    "transposed": (s("v", "t", a),),
+    "flat": (s("v", "view", a, -1),),
+    "other shape": (s("v", "view", a, 2, 6),),
+    "folded": (s("v", "unflatten", a, 1, (2, 2)),),
+    "unsqueezed": (s("v", "unsqueeze", a, 1),),
+    "squeezed": (s("w", "unsqueeze", a, 0), s("v", "squeeze", Var("w"), 0)),
+    "detached": (s("v", "detach", a),),
+    "piece": (s("w", torch.split, a, [1, 3], dim=1), s("v", operator.getitem, w, 1)),
+    "chunk of a view": (s("w", "transpose", a, 0, 1), s("u", torch.chunk, w, 2), s("v", operator.getitem, Var("u"), 1)),
+    "unbound": (s("w", torch.unbind, a, 1), s("v", operator.getitem, w, 3)),
+    "narrowed": (s("v", "narrow", a, 0, 1, 2),),
+    "view of a view": (s("w", operator.getitem, a, slice(1, 3)), s("u", "permute", w, 1, 0), s("v", operator.getitem, Var("u"), slice(0, None, 2))),
+}
+WRITES: dict[str, tuple[Step, ...]] = {
+    "add_": (s("r", "add_", v, 1.5),),
+    "mul_ by itself": (s("r", "mul_", v, v),),
+    "mul_": (s("u2", torch.mul, v, 2), s("r", "mul_", v, Var("u2"), )),
+    "iadd": (s("r", operator.iadd, v, 2),),
+    "zero_": (s("r", "zero_", v),),
+    "fill_": (s("r", "fill_", v, -0.0),),
+    "copy_": (s("u2", torch.add, v, 1), s("r", "copy_", v, Var("u2"))),
+    "copy_ of a scalar": (s("u2", operator.getitem, b, (0, 0)), s("r", "copy_", v, Var("u2"))),
+    "relu_": (s("r", torch.relu_, v),),
+    "setitem number": (s("r", operator.setitem, v, 0, 3.0),),
+    "setitem all": (s("r", operator.setitem, v, Ellipsis, 1),),
+    "setitem tensor": (s("u1", operator.getitem, v, slice(0, 1)), s("u2", torch.neg, Var("u1")), s("r", operator.setitem, v, slice(0, 1), Var("u2"))),
+}  # fmt: skip
+for (seen_as, cut), (how, write) in product(VIEWS.items(), WRITES.items()):
+    CASES.append(
+        Case(
+            WRITE,
+            Program((A, B), (*cut, *write, s("z", torch.add, a, 1), s("y", torch.mul, v, 2)), ("a", "v", "z", "y")),
+            0,
+            f"{how} through {seen_as}",
+        )
+    )
+steps(WRITE, [A, B], s("v", torch.add, a, b, out=b), s("w", torch.mul, b, 2), outputs="v w")
+steps(WRITE, [A, B], s("v", torch.relu, a), s("w", "copy_", a, b), s("c", torch.add, v, a), outputs="v w c")
+steps(WRITE, [A, Input("b", (4,), f16)], s("v", "copy_", a, b), s("w", "add_", a, b), outputs="v w")
+steps(WRITE, [Input("a", (3, 4), i64), Input("b", (4,), i32)], s("v", "copy_", a, b), s("w", "add_", a, b), s("c", "fill_", a, 2), outputs="v")
+steps(WRITE, [A, Input("b", (1, 1, 4))], s("v", operator.setitem, a, slice(1, 3), b), s("w", F.relu, a, inplace=True), outputs="w a")
+steps(
+    WRITE,
+    [A],
+    Region("no_grad", (s("v", "t", a), s("w", "add_", v, 1), s("c", operator.setitem, a, 0, 2.0))),
+    s("r", torch.neg, a),
+    outputs="a v w r",
+)
+
+REFUSED_WRITES = (
+    (s("r", "add_", a, b),),
+    (s("r", "copy_", a, b),),
+    (s("r", operator.setitem, a, slice(0, 2), b),),
+    (s("r", operator.setitem, a, 3, 1.0),),
+)
+for write in REFUSED_WRITES:
+    REFUSED.append(Case(WRITE, Program((Input("a", (3, 4), requires_grad=False), Input("b", (2, 5), requires_grad=False)), write, ("a",))))
+REFUSED.append(
+    Case(WRITE, Program((Input("a", (1, 4), requires_grad=False), Input("b", (2, 4), requires_grad=False)), (s("r", "mul_", a, b),), ("a",)))
+)
+
+UNMODELLED_WRITES = (
+    ("eager may refuse it or read what it has written", (s("v", "t", a), s("r", "add_", a, v))),
+    ("eager may refuse it or read what it has written", (s("v", operator.getitem, a, slice(0, 2)), s("r", operator.setitem, a, slice(1, 3), v))),
+    ("eager refuses it, fakes do not", (s("v", "expand", a, 2, 3, 3), s("r", "add_", v, 1))),
+    ("the random numbers of an operator in place", (s("r", "bernoulli_", a, 0.5),)),
+    ("the shape of a tensor changes", (s("r", "t_", a),)),
+    ("the shape of a tensor changes", (s("r", "unsqueeze_", a, 0),)),
+    ("the flags of a tensor change", (s("r", "detach_", a),)),
+    ("which elements, only the contents of another tensor say", (s("v", torch.gt, a, 0), s("r", operator.setitem, a, v, 1.0))),
+)
+for reason, body in UNMODELLED_WRITES:
+    UNMODELLED.append((Case(WRITE, Program((Input("a", (3, 3), requires_grad=False),), body, ("a",))), reason))
+UNMODELLED.append(
+    (
+        Case(WRITE, Program((Input("a", (3, 3), requires_grad=False, layout="expanded"),), (s("r", "add_", a, 1),), ("a",))),
+        "eager refuses it, fakes do not",
+    )
+)
