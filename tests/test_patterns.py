@@ -65,9 +65,10 @@ def test_case_on_real_tensors(pattern, case, size):
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=_id)
 def test_every_requirement_has_a_decline_of_its_own(pattern):
-    assert {c.reason for c in pattern.declines} == set(pattern.requirements)
+    laws = {law.reason for law in Law}
+    assert {c.reason for c in pattern.declines} - laws == set(pattern.requirements)
     assert pattern.cases
-    assert not {law.reason for law in Law} & set(pattern.requirements)
+    assert not laws & set(pattern.requirements)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=_id)
