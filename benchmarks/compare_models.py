@@ -3,7 +3,7 @@
 Every measurement runs in a process of its own and prints one JSON line: compile seconds, CUDA kernels per step (on a
 GPU), median milliseconds per step over 20 steps after 3, peak memory. ``check`` compares outputs and all gradients of the
 compiled model with eager instead, judged against float64. With ``--jobs`` above 1 several measurements compile at a time
-(compile seconds then include the crowd) and steps are timed by one process at a time.
+(compile seconds then include the crowd); when all have compiled, steps are timed in one process after the other.
 
     python -m benchmarks.compare_models --device cuda --models AutoInt,DCNMix --batch 4096 --out results.jsonl
 """
@@ -11,15 +11,14 @@ compiled model with eager instead, judged against float64. With ``--jobs`` above
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -60,25 +59,17 @@ def measure(model_name: str, mode: str, phase: str, device: str, batch: int) -> 
     step()
     synchronize()
     found: dict[str, Any] = {"compile_s": round(time.perf_counter() - start, 1)}
-    with alone():
-        if device == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-            found["kernels"] = kernels(step)
-        found["ms"] = round(median_ms(step, synchronize), 3)
+    await_turn()
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        found["kernels"] = kernels(step)
+    found["ms"] = round(median_ms(step, synchronize), 3)
     if device == "cuda":
         found["peak_mb"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
     if mode == "optimus":
         found["rewrites"] = sum(len(j.rewrites) for j in optimus.journals())
         found["passes_s"] = round(sum(j.seconds["all"] for j in optimus.journals()), 2)
     return found
-
-
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Wait until no other measurement is timing its steps."""
-    with (Path(tempfile.gettempdir()) / "optimus_compare_models.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def check(model: Any, inputs: tuple[Any, ...], phase: str) -> dict[str, Any]:
@@ -157,33 +148,82 @@ def main() -> int:
     parser.add_argument("--one", action="store_true", help="measure the single combination given, in this process")
     a = parser.parse_args()
     if a.one:
-        print("RESULT " + json.dumps(measure(a.models, a.modes, a.phases, a.device, a.batch)))
+        print(RESULT + json.dumps(measure(a.models, a.modes, a.phases, a.device, a.batch)))
         return 0
     wanted = list(product(a.models.split(","), a.phases.split(","), a.modes.split(",")))
-    with ThreadPoolExecutor(a.jobs) as pool:
-        running = {pool.submit(_apart, *one, a): one for one in wanted}
-        for done in as_completed(running):
-            name, phase, mode = running[done]
-            line = json.dumps({"model": name, "phase": phase, "mode": mode, "batch": a.batch, "device": a.device, **done.result()})
+    compiling, timing = threading.Semaphore(a.jobs), threading.Lock()
+    barrier = threading.Barrier(len(wanted))
+
+    def one(name: str, phase: str, mode: str) -> None:
+        found = Apart(name, phase, mode, a)
+        with compiling:
+            found.compile()
+        barrier.wait()
+        with timing:
+            result = found.time()
+            line = json.dumps({"model": name, "phase": phase, "mode": mode, "batch": a.batch, "device": a.device, **result})
             print(line, flush=True)
             if a.out:
                 with a.out.open("a") as file:
                     file.write(line + "\n")
+
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        for done in [pool.submit(one, *combination) for combination in wanted]:
+            done.result()
     return 0
 
 
-def _apart(name: str, phase: str, mode: str, a: argparse.Namespace) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.compare_models", "--one", "--models", name, "--phases", phase, "--modes", mode]
-    command += ["--device", a.device, "--batch", str(a.batch)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=a.timeout, check=False)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"not done after {a.timeout:.0f} s"}
-    found = [line.removeprefix("RESULT ") for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if not found:
-        return {"failed": (done.stderr.strip().splitlines() or ["no output"])[-1][:300]}
-    result: dict[str, Any] = json.loads(found[0])
-    return result
+READY, RESULT = "READY", "RESULT "
+
+
+def await_turn() -> None:
+    """Tell the parent process that all is compiled, and wait until it is this one's turn to be timed."""
+    print(READY, flush=True)
+    sys.stdin.readline()
+
+
+class Apart:
+    """One measurement in a process of its own."""
+
+    def __init__(self, name: str, phase: str, mode: str, a: argparse.Namespace) -> None:
+        self.command = [sys.executable, "-m", "benchmarks.compare_models", "--one", "--models", name, "--phases", phase, "--modes", mode]
+        self.command += ["--device", a.device, "--batch", str(a.batch)]
+        self.timeout = a.timeout
+        self.late = False
+        self.seen: list[str] = []
+
+    def compile(self) -> None:
+        """Start, and return when the process is ready to be timed, or has ended, or was too late and is killed."""
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - read when the process has ended
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        timer = threading.Timer(self.timeout, self._kill)
+        timer.start()
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.seen.append(line)
+            if line.strip() == READY:
+                break
+        timer.cancel()
+
+    def time(self) -> dict[str, Any]:
+        """Let it time its steps; what it found, or why there is nothing."""
+        try:
+            rest, _ = self.process.communicate("go\n", timeout=self.timeout)
+        except subprocess.TimeoutExpired:
+            self._kill()
+            rest, _ = self.process.communicate()
+        if self.late:
+            return {"failed": f"not done after {self.timeout:.0f} s"}
+        found = [line.removeprefix(RESULT) for line in [*self.seen, *rest.splitlines()] if line.startswith(RESULT)]
+        if not found:
+            self.errors.seek(0)
+            return {"failed": (self.errors.read().strip().splitlines() or ["no output"])[-1][:300]}
+        result: dict[str, Any] = json.loads(found[0])
+        return result
+
+    def _kill(self) -> None:
+        self.late = True
+        self.process.kill()
 
 
 if __name__ == "__main__":
