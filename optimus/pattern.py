@@ -17,6 +17,7 @@ from torch.fx import Node
 
 if TYPE_CHECKING:
     from optimus.rewriter import Transaction
+    from optimus.rule import Rule
     from optimus.state import GraphState
 
 
@@ -130,6 +131,10 @@ class Pattern:
             if type(given) is not type(option.default):
                 wanted = type(option.default).__name__
                 raise TypeError(f"{self.name}: option {option.name}={given!r} is a {type(given).__name__}; accepted is a {wanted}")
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """State the rewrite for any sizes, number of pieces and rank. A pattern that does not override this states nothing."""
 
     def options(self) -> dict[str, Any]:
         """The options and their values."""

@@ -22,6 +22,8 @@ STRUCTURAL = {
     ("logic.py", "_extensional"): "terms are keys of a dictionary",
     ("sizes.py", "_size"): "terms are keys of a dictionary",
     ("task.py", "assume"): "terms are keys of a dictionary",
+    ("rules.py", "_facts"): "terms are keys of a dictionary",
+    ("rules.py", "spot"): "terms are keys of a dictionary",
     ("solve.py", "_tie"): "kernels are compared as expressions",
 }
 """Functions that compare expressions as such, and want to."""

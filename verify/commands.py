@@ -151,6 +151,9 @@ def _show(console: Console, judgement: Judgement) -> None:
         what = "proof" if part.case.must_fire else "decline"
         result = explain_verdict(part.verdict) if part.case.must_fire or not isinstance(part.verdict, Proved) else f"declined: {part.case.reason}"
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
+    general = judgement.proof.general
+    result = "not stated: number of pieces and rank as in the cases" if general is None else explain_verdict(general)
+    table.add_row("proof", "the rule in general", Text(result, style="yellow" if general is None else COLOURS.get(word(general), "yellow")))
     fuzz = judgement.fuzz
     result = "no difference" if fuzz.finding is None else fuzz.finding.differences[0]
     table.add_row(

@@ -9,9 +9,9 @@ from typing import Any
 
 from verify.differential import Comparison, differential
 from verify.fuzzing import FuzzReport, hunt
-from verify.proof import CaseProof, Report, proofs
+from verify.proof import CaseProof, Report, proofs, prove_general
 from verify.subject import Subject
-from verify.verdict import Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
+from verify.verdict import CLAIMS, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
 
 FUZZ_SHARE = 0.5
 """The part of what is left of the budget after the proof that fuzzing gets; the differential runs get the rest."""
@@ -60,7 +60,8 @@ class Judgement:
         if self.verdict == "vacuous":
             return f"none of {self.fuzz.tried} fuzzed programs made it fire"
         proved = sum(p.case.must_fire for p in self.proof.parts)
-        parts = [f"{proved} cases for all sizes ({verdict.claim}; {verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"]
+        scope = "the rule in general and " if self.proof.general is not None else ""
+        parts = [f"{scope}{proved} cases for all sizes ({verdict.claim}; {verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"]
         parts.append(f"{self.fuzz.fired} of {self.fuzz.tried} fuzzed programs rewritten without a difference")
         parts.append(f"{len(self.runs)} differential runs")
         return ", ".join(parts)
@@ -74,6 +75,8 @@ class Judgement:
             "exactness": self.exactness,
             "seconds": round(self.seconds, 3),
             "proof": [_case_json(p) for p in self.proof.parts],
+            "general": None if self.proof.general is None else _verdict_json(self.proof.general),
+            "covered": self.proof.covered,
             "fuzz": {
                 "tried": self.fuzz.tried,
                 "fired": self.fuzz.fired,
@@ -96,13 +99,18 @@ def _case_json(part: CaseProof) -> dict[str, Any]:
         "must_fire": part.case.must_fire,
         "reason": part.case.reason,
         "fired": part.fired,
-        "verdict": word(part.verdict),
-        "text": explain(part.verdict),
         "seconds": round(part.seconds, 3),
     }
-    match part.verdict:
+    return found | _verdict_json(part.verdict)
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+    found: dict[str, Any] = {"verdict": word(verdict), "text": explain(verdict)}
+    match verdict:
         case Proved(claim, queries, confirmed, _):
-            found |= {"claim": claim, "queries": queries, "confirmed": confirmed}
+            says = CLAIMS[claim]
+            found |= {"claim": claim, "means": says.means, "laws": list(says.laws), "gradients": says.gradients}
+            found |= {"queries": queries, "confirmed": confirmed}
         case Refuted(counterexample):
             found["counterexample"] = {
                 "what": counterexample.what,
@@ -129,7 +137,8 @@ def judge(subject: Subject, *, budget_s: float, seed: int = 0, device: str = "cp
     for part in proofs(subject):
         parts.append(part)
         tell("proof", f"{len(parts)} of {total} cases: {part.case.name} {_outcome(part)}")
-    found = Judgement(subject.name, subject.exactness.name, Report(subject.name, tuple(parts)))
+    tell("proof", "the rule in general")
+    found = Judgement(subject.name, subject.exactness.name, Report(subject.name, tuple(parts), prove_general(subject)))
     left = max(budget_s - (time.monotonic() - start), 2.0)
     found.fuzz = hunt(
         subject, seconds=left * FUZZ_SHARE, seed_number=seed, on_batch=lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten")

@@ -13,6 +13,7 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
+from verify.prover.rules import prove_rule
 from verify.subject import Subject, as_subject
 from verify.validation import TIMEOUT_S, validate
 from verify.verdict import Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
@@ -36,11 +37,20 @@ class Report:
 
     name: str
     parts: tuple[CaseProof, ...]
+    general: Verdict | None = None
+    """The proof of the rule as the subject states it for all sizes, numbers of pieces and ranks; None if it states none."""
 
     @property
     def verdict(self) -> Verdict:
-        """Proved only if every case fired and was proved, and every decline declined for its reason."""
-        return worst([p.verdict for p in self.parts])
+        """Proved only if every case fired and was proved, every decline declined for its reason, and the general rule is proved."""
+        return worst([p.verdict for p in self.parts] + ([] if self.general is None else [self.general]))
+
+    @property
+    def covered(self) -> str:
+        """For which graphs the proof speaks."""
+        if self.general is not None:
+            return "any sizes, any number of pieces, any rank"
+        return "any sizes; number of pieces and rank as in the cases"
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {explain(self.verdict)}"]
@@ -54,7 +64,14 @@ class Report:
 def prove(subject: Subject | Pattern, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Report:
     """Prove every case of ``subject``; see :func:`proofs`."""
     subject = as_subject(subject)
-    return Report(subject.name, tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver)))
+    parts = tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver))
+    return Report(subject.name, parts, prove_general(subject, timeout_s, second_solver))
+
+
+def prove_general(subject: Subject, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Verdict | None:
+    """The proof of the rule that a pattern states in general, see :class:`optimus.rule.Rule`; None if it states none."""
+    statement = subject.general
+    return None if statement is None else prove_rule(statement, timeout_s=timeout_s, second_solver=second_solver)
 
 
 def proofs(subject: Subject, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Iterator[CaseProof]:

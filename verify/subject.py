@@ -14,6 +14,7 @@ from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
 from optimus.pattern import Case, Exactness, Pattern
 from optimus.plan import Plan
+from optimus.rule import Rule
 
 
 class Subject(Protocol):
@@ -34,6 +35,10 @@ class Subject(Protocol):
     @property
     def declines(self) -> tuple[Case, ...]:
         """Programs that it must leave alone."""
+
+    @property
+    def general(self) -> Callable[[Rule], None] | None:
+        """States the rewrite for any sizes, number of pieces and rank, if it does."""
 
     def apply(self, gm: GraphModule) -> Journal:
         """Rewrite ``gm`` in place."""
@@ -66,6 +71,12 @@ class PatternSubject:
         """See :class:`Subject`."""
         return self.pattern.declines
 
+    @property
+    def general(self) -> Callable[[Rule], None] | None:
+        """See :class:`Subject`."""
+        found = self.pattern.general
+        return None if found is Pattern.general else found
+
     def apply(self, gm: GraphModule) -> Journal:
         """See :class:`Subject`."""
         return Engine(gm, Plan((self.pattern,)), laws=self.laws).run()
@@ -85,6 +96,7 @@ class PassSubject:
     cases: tuple[Case, ...]
     declines: tuple[Case, ...] = ()
     exactness: Exactness = Exactness.BITWISE
+    general: Callable[[Rule], None] | None = None
 
     def apply(self, gm: GraphModule) -> Journal:
         """See :class:`Subject`. A change counts as one rewrite of everything."""

@@ -8,11 +8,29 @@ from typing import Any, assert_never
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What a proof says: in which sense two results are equal, by which laws, and what follows for gradients."""
+
+    means: str
+    laws: tuple[str, ...]
+    gradients: str
+
+
+DERIVATIVES = (
+    "the proof holds in every algebra of the operators, that of values with tangents included: all derivatives agree in exact "
+    "arithmetic; what no proof of values covers (requires_grad, inputs that reach no output, detach and no_grad) is compared on the graphs"
+)
+CLAIMS = {
+    "E0": Claim("the same term, bit for bit whatever the operators compute", ("congruence",), DERIVATIVES),
+    "E1": Claim("the same summands, added in any order", ("congruence", "sums of equal summands are equal"), DERIVATIVES),
+}
+
+
+@dataclass(frozen=True)
 class Proved:
     """Equal for all sizes that the premises admit.
 
-    ``claim``: ``E0`` the same term (bit-exact), ``E1`` the same summands in any order. ``queries`` were asked, ``confirmed``
-    of them by a second solver too.
+    ``claim``: a key of :data:`CLAIMS`. ``queries`` were asked, ``confirmed`` of them by a second solver too.
     """
 
     claim: str

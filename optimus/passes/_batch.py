@@ -13,6 +13,7 @@ from optimus.horizontal import shape_key
 from optimus.operators import bind, bound
 from optimus.pattern import Decline, Exactness, HorizontalPattern
 from optimus.rewriter import Transaction
+from optimus.rule import Rule
 from optimus.state import GraphState
 from optimus.values import is_row_major, tensor
 
@@ -51,6 +52,13 @@ class Pointwise(HorizontalPattern):
     exactness = Exactness.BITWISE
     requirements = POINTWISE_REQUIREMENTS
     function: ClassVar[Callable[..., torch.Tensor]]
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """Any number of tensors of any one shape."""
+        given = rule.family("x", rule.number("count", 1), rule.number("elements"))
+        joint = rule.apply("function", rule.stack(given, 0))
+        rule.equal("results", rule.each(lambda x: rule.apply("function", x), given), rule.unbind(joint, 0))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
         call = bind(node)

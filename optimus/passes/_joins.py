@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch.fx import Node
@@ -12,6 +12,7 @@ from optimus.forms import Cut, Join, Run, cut_of, equal_sizes, join_of, runs
 from optimus.laws import Law
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern
 from optimus.rewriter import Transaction
+from optimus.rule import Rule
 from optimus.state import GraphState
 from optimus.values import Size
 
@@ -56,6 +57,38 @@ def rejoin(tx: Transaction, join: Join, parts: dict[Run, Node]) -> Node:
 
 def _single(tx: Transaction, join: Join, node: Node) -> Node:
     return node if join.op == "cat" else tx.call(torch.unsqueeze, node, join.dim)
+
+
+def inside_another_join(rule: Rule) -> tuple[Any, Any]:
+    """A join of three tensors, and the same with the second joined from two before."""
+    left, right = rule.number("left_of_join"), rule.number("right_of_join")
+    a, b, c, d = (rule.tensor(name, left, rule.number(f"size_of_{name}"), right) for name in "abcd")
+    return rule.join(1, a, b, c, d), rule.join(1, a, rule.join(1, b, c), d)
+
+
+def joined_elsewhere(rule: Rule, cut: Literal["split", "unbind"]) -> None:
+    """Equal pieces, ``length`` of ``count``, stacked at any place, and joined along a dimension to the left or right of the cut."""
+    count, first, length = rule.number("pieces", 1), rule.number("from"), rule.number("many", 1)
+    rule.suppose(first + length <= count)
+    far_left, left, near_left, near_right, right, far_right = (rule.number(f"axis_{k}") for k in range(6))
+    if cut == "split":
+        equal = rule.sections("equal", count, rule.number("each"))
+        x = rule.tensor("y", far_left, left, near_left, equal.total, near_right, right, far_right)
+        pieces = rule.split(x, 3, equal)
+        run = equal.between(first, length)
+        apart = rule.unflatten(rule.narrow(x, 3, equal.offset(first), run.total), 3, run)
+        rightmost = 5
+    else:
+        x = rule.tensor("y", far_left, left, near_left, count, near_right, right, far_right)
+        pieces = rule.unbind(x, 3)
+        apart = rule.narrow(x, 3, first, length)
+        rightmost = 4
+    pieces = pieces.between(first, length)
+    for dim in range(rightmost + 3):
+        rule.equal(f"stacked as axis {dim}", rule.stack(pieces, dim), rule.move(apart, 3, dim))
+    for dim, extent in ((1, left), (rightmost, right)):
+        wide = rule.sections(f"wide_{dim}", length, extent)
+        rule.equal(f"joined along axis {dim}", rule.cat(pieces, dim, wide), rule.flatten(rule.move(apart, 3, dim), dim, wide))
 
 
 def cuts_of(join: Join) -> list[tuple[Cut, dict[Node, int]]]:

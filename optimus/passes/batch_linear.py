@@ -12,6 +12,7 @@ from optimus.operators import bind, bound
 from optimus.passes._batch import stack_inputs, unbind_results
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Rule, Tensor
 from optimus.state import GraphState
 from optimus.values import tensor
 
@@ -96,6 +97,26 @@ class BatchLinear(HorizontalPattern):
     }
     cases = (without_bias, with_bias, one_input, higher_rank, slices, two_layers)
     declines = (four, chained, returned, vectors, scalar_bias)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """Any number of linears, with and without bias; rows may be any number of dimensions."""
+        count, rows, inner, outer = rule.number("count", 1), rule.number("rows"), rule.number("inner"), rule.number("outer")
+        x, w, b = rule.family("x", count, rows, inner), rule.family("w", count, outer, inner), rule.family("b", count, outer)
+
+        def linear(x: Tensor, w: Tensor) -> Tensor:
+            return rule.contract("mk,nk->mn", x, w)
+
+        def biased(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+            return rule.apply("add", linear(x, w), rule.expand(b, 0, rows))
+
+        weights, bias = rule.move(rule.stack(w, 0), 1, 2), rule.expand(rule.stack(b, 0), 1, rows)
+        joint = rule.contract("gmk,gkn->gmn", rule.stack(x, 0), weights)
+        rule.equal("without bias", rule.each(linear, x, w), rule.unbind(joint, 0))
+        rule.equal("with bias", rule.each(biased, x, w, b), rule.unbind(rule.apply("add", joint, bias), 0))
+        one = rule.tensor("one", rows, inner)
+        shared = rule.contract("gmk,gkn->gmn", rule.expand(one, 0, count), weights)
+        rule.equal("one input", rule.each(lambda w: linear(one, w), w), rule.unbind(shared, 0))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
         call = bind(node)

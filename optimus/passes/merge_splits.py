@@ -8,6 +8,7 @@ from torch.fx import Node
 from optimus.forms import SPLITS, Cut, cut_of
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Rule
 from optimus.state import GraphState
 
 
@@ -99,6 +100,29 @@ class MergeSplits(VerticalPattern):
     }
     cases = (nested, negative_dims, both_halves, three_levels, some_unused)
     declines = (middle_used, crossed, sizes_from_data)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """Piece ``which`` of ``count`` is cut into ``parts`` again."""
+        count, which, parts = rule.number("count", 1), rule.number("which"), rule.number("parts", 1)
+        rule.suppose(which < count)
+        outer, inner = rule.sections("outer", count), rule.sections("inner", parts)
+        rule.suppose(inner.total == outer.size(which))
+        x = rule.tensor("x", rule.number("left"), outer.total, rule.number("right"))
+        pieces = rule.split(x, 1, outer)
+        merged = rule.computed(
+            count + parts - 1,
+            lambda k: rule.choose(k < which, outer.size(k), rule.choose(k < which + parts, inner.size(k - which), outer.size(k - parts + 1))),
+            lambda k: rule.choose(
+                k < which,
+                outer.offset(k),
+                rule.choose(k < which + parts, outer.offset(which) + inner.offset(k - which), outer.offset(k - parts + 1)),
+            ),
+        )
+        flat, behind = rule.split(x, 1, merged), count - which - 1
+        rule.equal("the inner pieces", rule.split(pieces[which], 1, inner), flat.between(which, parts))
+        rule.equal("pieces before them", pieces.between(0, which), flat.between(0, which))
+        rule.equal("pieces behind them", pieces.between(which + 1, behind), flat.between(which + parts, behind))
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         outer = cut_of(node)

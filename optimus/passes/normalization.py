@@ -11,6 +11,7 @@ from optimus.forms import Cut, cut_of, join_of
 from optimus.operators import Call, bind
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Rule
 from optimus.state import GraphState
 from optimus.values import tensor, wrap
 
@@ -103,6 +104,23 @@ class Normalization(VerticalPattern):
     }
     cases = (split_by_method, split_by_size, chunked, unbound, joined, stacked, squeezed, clamped, detached, reshaped)
     declines = (normal, into_a_buffer)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """Sections of one size with a remainder, written out; the other spellings name the same operator."""
+        count, size, extent = rule.number("count", 1), rule.number("size", 1), rule.number("extent")
+        multiples = rule.sections("multiple", count, size)
+        rule.suppose(multiples.offset(count - 1) < extent, extent <= multiples.total)
+        x = rule.tensor("x", rule.number("left"), extent, rule.number("right"))
+        written = rule.computed(
+            count,
+            lambda k: rule.choose(k == count - 1, extent - multiples.offset(count - 1), size),
+            lambda k: rule.choose(k >= count, extent, multiples.offset(k)),
+        )
+        full, rest = rule.split(x, 1, written), extent - multiples.offset(count - 1)
+        by_size = rule.sequence(count - 1, lambda k: rule.narrow(x, 1, multiples.offset(k), size))
+        rule.equal("full sections", by_size, full.between(0, count - 1))
+        rule.equal("the remainder", rule.narrow(x, 1, multiples.offset(count - 1), rest), full[count - 1])
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         call = bind(node)

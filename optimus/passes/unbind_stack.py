@@ -6,9 +6,10 @@ import torch
 from torch.fx import Node
 
 from optimus.forms import Cut, Run, join_of, runs
-from optimus.passes._joins import Found, cuts_of, rejoin, whole
+from optimus.passes._joins import Found, cuts_of, inside_another_join, joined_elsewhere, rejoin, whole
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Rule
 from optimus.state import GraphState
 
 
@@ -96,6 +97,12 @@ class UnbindStack(VerticalPattern):
     requirements = {"complete": "every slice of the tensor is joined, each once, in the order in which it was cut"}
     cases = (restored, moved, to_the_back, side_by_side, side_by_side_from_the_back, stacked_with_others, joined_with_others, scalars, returned)
     declines = (out_of_order, one_missing, two_sources)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """Slices joined in order at any place or along any dimension, also among other tensors."""
+        joined_elsewhere(rule, "unbind")
+        rule.equal("slices among others", *inside_another_join(rule))
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         join = join_of(node)
