@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
+from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch.fx import GraphModule, Node
 
 from optimus.operators import Call, bind
@@ -76,6 +76,33 @@ def _of_unknown(node: Node) -> Effects:
     return _opaque(node)
 
 
+NORMS = {"norm", "vector_norm", "linalg_vector_norm", "linalg_norm", "dist", "pairwise_distance", "normalize", "renorm"}
+"""Operators without a gradient, instead of one of zeros, where their order is 0."""
+
+
+def passes_gradients(node: Node) -> bool:
+    """Whether all arguments are known to get a gradient when the result has one.
+
+    A custom function or operator may have none for some; so has a norm that counts what is not zero.
+    """
+    target: Any = node.target
+    if isinstance(target, HigherOrderOperator):
+        graphs = _bodies(node)
+        plain = graphs and "autograd_function" not in target.name()
+        return bool(plain) and all(passes_gradients(n) for g in graphs for n in g.graph.nodes if n.op.startswith("call"))
+    if node.op not in ("call_function", "call_method"):
+        return True
+    call = bind(node)
+    name = call.op if call is not None else str(getattr(target, "__name__", target))
+    if name in NORMS:
+        given = (*node.args, *node.kwargs.values()) if call is None else (call.args.get("p"), call.args.get("ord"))
+        return not any(isinstance(a, (int, float)) and a == 0 for a in given)
+    if isinstance(target, (OpOverload, OpOverloadPacket)):
+        return str(target).split(".")[0] in ("aten", "prims")
+    module = getattr(target, "__module__", None) or "torch"
+    return node.op == "call_method" or call is not None or module in PURE_MODULES or module.split(".")[0] in ("torch", "_operator")
+
+
 def _opaque(node: Node) -> Effects:
     """Nothing is known: it may write whatever it is given."""
     return Effects(tuple(node.all_input_nodes), ordered=True, switches_mode=True, opaque=True)
@@ -83,9 +110,7 @@ def _opaque(node: Node) -> Effects:
 
 def _of_region(node: Node) -> Effects:
     """A higher-order operator does what the graphs it calls do."""
-    module = node.graph.owning_module
-    bodies = [_submodule(module, a) for a in node.all_input_nodes if a.op == "get_attr"]
-    graphs = [b for b in bodies if isinstance(b, GraphModule)]
+    graphs = _bodies(node)
     if not graphs:
         return _opaque(node)
     found = [effects(inner) for g in graphs for inner in g.graph.nodes]
@@ -93,6 +118,13 @@ def _of_region(node: Node) -> Effects:
         return _opaque(node)
     random = any(e.random for e in found)
     return Effects(random=random, ordered=random)
+
+
+def _bodies(node: Node) -> list[GraphModule]:
+    """The graphs that a higher-order operator calls."""
+    module = node.graph.owning_module
+    found = [_submodule(module, a) for a in node.all_input_nodes if a.op == "get_attr"]
+    return [b for b in found if isinstance(b, GraphModule)]
 
 
 def _submodule(module: torch.nn.Module | None, node: Node) -> Any:

@@ -111,17 +111,24 @@ def _size(gm: GraphModule) -> int:
 
 def _vertical(pattern: VerticalPattern, rewriter: Rewriter) -> None:
     refusals: dict[Node, Decline] = {}
+    most = len(rewriter.state.graph.nodes)
     for _ in range(pattern.counter):
         refusals.clear()
-        if not _sweep(pattern, rewriter, refusals):
+        done = _sweep(pattern, rewriter, refusals, most)
+        most -= done
+        if not done:
             break
     for node, refusal in refusals.items():
         rewriter.decline(pattern, node, refusal)
 
 
-def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, Decline]) -> bool:
-    """Visit every anchor once, in graph order, those included that the sweep makes. Whether anything changed."""
-    changed = False
+def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, Decline], most: int) -> int:
+    """Visit every anchor once, in graph order, those included that the sweep makes. How many matches were rewritten.
+
+    ``most`` bounds that number, for a pattern may fire on what it makes. The graph had that many nodes, and a pattern that
+    comes to an end rewrites each at most once.
+    """
+    done = 0
     state = rewriter.state
     node = next(iter(state.graph.nodes))
     while node.op != "output":
@@ -130,13 +137,16 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
             found = _asked(lambda n=node: pattern.find(n, state))  # type: ignore[misc]
             if isinstance(found, Decline):
                 refusals[node] = found
+            elif found is not None and done == most:
+                refusals[node] = Decline("endless", "the pattern fires again on what it makes, more often than the graph had nodes")
+                break
             elif found is not None:
                 resume = _resume(found)
                 if rewriter.apply(pattern, found, lambda tx, m=found: pattern.rewrite(m, tx)):  # type: ignore[misc]
-                    changed = True
+                    done += 1
                     following = resume.next
         node = following
-    return changed
+    return done
 
 
 def _resume(match: Match) -> Node:
@@ -221,6 +231,8 @@ def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: R
             continue
         elif not pattern.fuse_returned and any(s in state.escaping for s in state.storages(node)):
             refusals[node] = Decline(Law.ALIASING.reason, "the result is returned, so that it needs memory of its own")
+        elif node in state.doubtful:
+            refusals[node] = Decline(Law.TYPES.reason, "its gradient may be none at all, and would become one of zeros")
         else:
             found[node] = (key, common)
     return found

@@ -16,7 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, Node
 
-from optimus.effects import PURE, Effects, effects
+from optimus.effects import PURE, Effects, effects, passes_gradients
 from optimus.values import MISSING, Size, Storage, is_static, leaves, size_key, storages, value
 
 ADDRESSING = {"as_strided", "as_strided_", "storage_offset", "data_ptr", "storage", "untyped_storage"}
@@ -54,6 +54,7 @@ class GraphState:
     addressed: set[Storage] = field(default_factory=set)
     given: set[Storage] = field(default_factory=set)
     live: set[Node] = field(default_factory=set)
+    doubtful: set[Node] = field(default_factory=set)
     fake_mode: FakeTensorMode | None = None
     sizes: dict[object, Node] = field(default_factory=dict)
     _same: dict[Storage, Storage] = field(default_factory=dict)
@@ -91,9 +92,13 @@ class GraphState:
         return state
 
     def _find_live(self, output: Node) -> None:
-        """Which nodes a gradient reaches: those that some output depends on through values that require gradients."""
-        live_storages = set(self.escaping)
+        """Which nodes a gradient reaches: those that some output depends on through values that require gradients.
+
+        Of these, ``doubtful`` are the ones that it reaches only through operators which may keep it for themselves.
+        """
+        live_storages, sure_storages = set(self.escaping), set(self.escaping)
         self.live = set(output.all_input_nodes)
+        sure = set(self.live)
         for node in reversed(self.graph.nodes):
             written = {s for w in self.effects(node).writes for s in self.storages(w)}
             if node not in self.live and not written & live_storages:
@@ -102,9 +107,13 @@ class GraphState:
                 self.live.discard(node)
                 continue
             self.live.add(node)
-            for used in node.all_input_nodes:
-                self.live.add(used)
-                live_storages.update(self.storages(used))
+            self.live.update(node.all_input_nodes)
+            storages_read = [s for used in node.all_input_nodes for s in self.storages(used)]
+            live_storages.update(storages_read)
+            if (node in sure or written & sure_storages) and passes_gradients(node):
+                sure.update((node, *node.all_input_nodes))
+                sure_storages.update(storages_read)
+        self.doubtful = self.live - sure
 
     def _add_effect(self, node: Node, found: Effects) -> None:
         self.effect[node] = found

@@ -27,6 +27,9 @@ def fine():
 def raises():
     raise KeyError("weights")
 
+def leaves():
+    raise SystemExit(0)
+
 def no_pair():
     return torch.nn.Linear(2, 2)
 
@@ -86,8 +89,9 @@ class TestRefusals:
                 ["model", "broken_module:f"],
                 "the module broken_module cannot be imported (ModuleNotFoundError: No module named 'nothing_of_that_name')",
             ),
-            (["model", "zoo:nothing"], "zoo has no function nothing; it has fine, raises, no_pair"),
+            (["model", "zoo:nothing"], "zoo has no function nothing; it has fine, raises, leaves"),
             (["model", "zoo:raises"], "the factory raised KeyError: 'weights'"),
+            (["model", "zoo:leaves"], "the factory raised SystemExit: 0"),
             (["model", "zoo:no_pair"], "the factory returned a Linear; accepted is a pair (model, inputs)"),
             (["model", "zoo:breaks"], "the model breaks into 2 graphs"),
             (["model", "zoo:no_graph"], "the model has no graph"),
@@ -103,6 +107,12 @@ class TestRefusals:
     @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens where there is no GPU")
     def test_no_gpu(self, here, capsys):
         assert "sees no CUDA GPU here; accepted is cpu" in refused(capsys, "--all", "--device", "cuda")
+
+    def test_as_a_module(self):
+        for name in ("verify", "verify.cli"):
+            done = subprocess.run([sys.executable, "-m", name, "explain", "batch_tan"], capture_output=True, text=True, check=False)
+            assert done.returncode == 2
+            assert done.stderr.startswith("optimus-verify: unknown pattern 'batch_tan'")
 
     def test_unknown_options_are_argparse_s(self, capsys):
         with pytest.raises(SystemExit) as stopped:

@@ -56,6 +56,26 @@ class Renamed(VerticalPattern):
         tx.replace(match.nodes[0], new)
 
 
+class KeepsItsGradient(torch.autograd.Function):
+    """The identity, without a gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None
+
+
+@dataclass(frozen=True)
+class Endless(Renamed):
+    """Fires on what it makes."""
+
+    def find(self, node, state):
+        return Match((node,), node)
+
+
 def attempt(build, gm=None):
     """Run a rewrite of tanh that builds what ``build`` says; the graph and its journal."""
     gm = tanhs(1).graph() if gm is None else gm
@@ -154,6 +174,12 @@ class TestTransactions:
         code = gm.code
         assert not optimus.rewrite(gm).rewrites
         assert gm.code == code
+
+    def test_a_pattern_that_fires_on_what_it_makes_comes_to_an_end(self):
+        gm = tanhs(3).graph()
+        journal = Engine(gm, Plan((Endless(),))).run()
+        assert len(journal.rewrites) == len(gm.graph.nodes)
+        assert [d.reason for d in journal.declined] == ["endless"]
 
 
 class TestAliasing:
@@ -372,6 +398,37 @@ class TestHorizontal:
 
         gm = graph_of(program, *[torch.randn(3, requires_grad=True) for _ in range(3)])
         assert [len(r.outputs) for r in Engine(gm, PAIR).run().rewrites] == [2]
+
+    @pytest.mark.parametrize(
+        "reader",
+        [
+            lambda t: t.norm(0),
+            lambda t: torch.linalg.vector_norm(t, 0.0),
+            lambda t: torch.dist(t, torch.ones(3), p=0),
+            lambda t: KeepsItsGradient.apply(t).sum(),
+        ],
+        ids=["norm", "vector_norm", "dist", "custom_function"],
+    )
+    def test_members_whose_gradient_may_be_none_stay_out(self, reader):
+        def program(*xs):
+            first, *rest = [torch.tanh(x) for x in xs]
+            return reader(first) + sum(t.sum() for t in rest)
+
+        gm = graph_of(program, *[torch.randn(3, requires_grad=True) for _ in range(3)])
+        journal = Engine(gm, PAIR).run()
+        assert [len(r.outputs) for r in journal.rewrites] == [2]
+        assert "its gradient may be none at all, and would become one of zeros" in {d.detail for d in journal.declined}
+
+    def test_norms_of_other_orders_do_not_keep_members_out(self):
+        def program(*xs):
+            first, second, third = [torch.tanh(x) for x in xs]
+            return first.norm() + second.norm(1, dim=0) + torch.dist(third, torch.ones(3))
+
+        gm = graph_of(program, *[torch.randn(3, requires_grad=True) for _ in range(3)])
+        assert [len(r.outputs) for r in Engine(gm, PAIR).run().rewrites] == [3]
+
+    def test_complex_members_stay_out(self):
+        assert not Engine(tanhs(3, dtype=torch.complex64).graph(), PAIR).run().rewrites
 
     @pytest.mark.parametrize("other", [{"dtype": torch.float64}, {"requires_grad": False}, {"shape": (3, 2)}])
     def test_members_of_another_kind_stay_out(self, other):

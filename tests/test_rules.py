@@ -37,12 +37,12 @@ def pieces(rule, least=1):
 
 
 def another_tensor(rule):
-    _, sections, x, parts = pieces(rule)
+    _, _, x, parts = pieces(rule)
     rule.equal("all", rule.cat(parts, 1), rule.tensor("y", *x.axes))
 
 
 def one_place_off(rule):
-    count, sections, x, parts = pieces(rule, 2)
+    _, sections, _, parts = pieces(rule, 2)
     rule.suppose(sections.size(0) == sections.size(1))
     rule.equal("the first", parts.between(0, 1), parts.between(1, 1))
 

@@ -90,5 +90,7 @@ def seconds(text: str) -> float:
     return found
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__":  # the errors that commands raise are those of the module under its own name
+    from verify import cli
+
+    sys.exit(cli.main())

@@ -278,7 +278,7 @@ def _factory(text: str) -> Callable[[], Any]:
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # noqa: BLE001 - the module is the user's
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the module is the user's
         _usage(f"model {text}: the module {module_name} cannot be imported ({type(error).__name__}: {error})")
     found = getattr(module, name, None)
     if not callable(found):

@@ -127,7 +127,7 @@ def check_model(
 def _made(factory: Callable[[], Any], device: str) -> tuple[Any, tuple[Any, ...]]:
     try:
         made = factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"the factory raised {type(error).__name__}: {error}") from error
     if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]):
         raise ModelError(f"the factory returned a {type(made).__name__}; accepted is a pair (model, inputs)")

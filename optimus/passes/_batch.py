@@ -46,7 +46,8 @@ POINTWISE_REQUIREMENTS = {
 class Pointwise(HorizontalPattern):
     """The common part of the patterns that join one element-wise function of one tensor.
 
-    ``function`` is called on the stack, with the further arguments that all members share, by name.
+    ``function`` is called on the stack, with the further arguments that all members share, by name. Complex numbers are
+    left alone: eager rounds those at the end of a tensor otherwise than those inside.
     """
 
     exactness = Exactness.BITWISE
@@ -63,7 +64,7 @@ class Pointwise(HorizontalPattern):
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
         call = bind(node)
         result = tensor(node)
-        if call is None or result is None:
+        if call is None or result is None or result.is_complex():
             return None
         if call.writes:
             return Decline("plain_call")
