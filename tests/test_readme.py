@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.S) for l
 
 
 @pytest.mark.parametrize("source", PYTHON, ids=range(len(PYTHON)))
-def test_python_runs(source, capsys):
-    exec(compile(source, "README.md", "exec"), {"__name__": "readme"})
+def test_python_runs(source, capsys, monkeypatch):
+    module = types.ModuleType("readme")
+    monkeypatch.setitem(sys.modules, "readme", module)
+    exec(compile(source, "README.md", "exec"), module.__dict__)
     if "Swapped" in source:
         promised = README[README.index("```text\n") + 8 :].split("```")[0].split("...")[0].strip()
         assert promised.splitlines()[:2] == capsys.readouterr().out.splitlines()[:2]
