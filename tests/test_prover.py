@@ -426,7 +426,7 @@ PAIRS = (
     Pair("index_select", lambda x, i: torch.cat([x[:1], x[1:]]).index_select(0, i), lambda x, i: x.index_select(0, i), "n m, k: int64", "E0"),
     Pair("index_select along another dimension", lambda x, i: x.index_select(0, i), lambda x, i: x.index_select(1, i), "n n, n: int64", "refuted"),
     Pair("index_select of other indices", lambda x, i, j: x.index_select(0, i) * j[0], lambda x, i, j: x.index_select(0, j) * j[0], "n m, k: int64, k: int64", "refuted"),
-    Pair("gather", lambda x, i: x.gather(1, i), lambda x, i: x.gather(0, i), "n n, n n: int64", "refuted", "unmodelled"),
+    Pair("gather", lambda x, i: x.gather(1, i), lambda x, i: x.gather(0, i), "n n, n n: int64", "refuted"),
     Pair("a reduction", lambda x: x.sum(0), lambda x: x.sum(1), "n n", "refuted"),
     Pair("a reduction of other rows", lambda x: x[1:].sum(0), lambda x: x[:-1].sum(0), "n m", "refuted"),
     Pair("a reduction of the same rows", lambda x: x[1:].sum(0), lambda x: x.narrow(0, 1, x.shape[0] - 1).sum(0), "n m", "E0"),
