@@ -47,6 +47,11 @@ def integers(x, w):
     return torch.einsum("abc,abcd->abd", x, w)
 
 
+@declines("floating", "a, b, c: float16", "a, b, c, d: float16")
+def half_precision(x, w):
+    return torch.einsum("abc,abcd->abd", x, w)
+
+
 @declines("no_autocast", "a, b, c", "a, b, c, d")
 def under_autocast(x, w):
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -60,8 +65,8 @@ class EinsumToPointwise(VerticalPattern):
     A product of a vector with a matrix at each position, written as multiply and sum, which a compiler fuses.
 
     Sound because both sum ``x[p, q, r] * w[p, q, r, s]`` over ``r``; the order of summation may differ, so rounding may. Stops
-    where letters repeat within an operand (``einsum`` then reads a diagonal), at integers (a sum widens them) and under
-    autocast (``einsum`` is cast, multiply and sum are not).
+    where letters repeat within an operand (``einsum`` then reads a diagonal), at integers (a sum widens them), at float16
+    (whose products overflow before they are summed) and under autocast (``einsum`` is cast, multiply and sum are not).
     """
 
     name = "einsum_to_pointwise_pass"
@@ -70,11 +75,11 @@ class EinsumToPointwise(VerticalPattern):
     requirements = {
         "form": "the equation is pqr,pqrs->pqs, whatever its letters",
         "distinct": "the four letters differ",
-        "floating": "both operands are floating-point, of one dtype",
+        "floating": "both operands are floating-point, of one dtype, which is not float16",
         "no_autocast": "the call is not under autocast",
     }
     cases = (with_bias, other_letters, implicit_result)
-    declines = (diagonal, not_summed, batched_product, integers, under_autocast)
+    declines = (diagonal, not_summed, batched_product, integers, half_precision, under_autocast)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         call = bind(node)
@@ -88,8 +93,8 @@ class EinsumToPointwise(VerticalPattern):
             return Decline("form", call["equation"])
         if len(set(second)) < 4:
             return Decline("distinct", call["equation"])
-        if not x.is_floating_point() or x.dtype != w.dtype:
-            return Decline("floating")
+        if not x.is_floating_point() or x.dtype != w.dtype or x.dtype is torch.float16:
+            return Decline("floating", str(x.dtype))
         if state.mode(node).autocast:
             return Decline("no_autocast")
         return Match((node,), node, call["tensors"])

@@ -117,7 +117,7 @@ class MoveReshapeOutOfSplitStack(VerticalPattern):
 def _reshaped_piece(node: Node) -> Node | None:
     """The piece that ``node`` reshapes, or None."""
     call = bind(node)
-    if call is None or call.writes or call.op not in ("reshape", "view", "flatten", "unflatten"):
+    if call is None or call.writes or call.op not in ("reshape", "view", "flatten", "unflatten") or call.args.get("dtype") is not None:
         return None
     source = call.args.get("self")
     return source if isinstance(source, Node) and piece_index(source) is not None else None

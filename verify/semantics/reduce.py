@@ -76,7 +76,7 @@ def _kernel(use: Use) -> Hashable:
 
 def _layout(use: Use) -> tuple[Hashable, ...]:
     fake = fake_of(use.call.args.get("self"))
-    return tuple(map(number, use.tensor("self").dims)), "" if fake is None else str(tuple(fake.stride()))
+    return () if fake is None else (str(tuple(fake.shape)), str(tuple(fake.stride())))
 
 
 def _sum(use: Use, part: Part, dtype: torch.dtype, kernel: Hashable) -> Any:

@@ -168,12 +168,13 @@ def _fewer(use: Use, ins: list[Any], outs: list[Any]) -> bool:
     one, other = (math.prod(map(number, side)) for side in (ins, outs))
     if isinstance(one, int) and isinstance(other, int):
         return one < other
-    symbols_in, symbols_out = (_symbolic_factors(side) for side in (ins, outs))
-    return symbols_in < symbols_out or (symbols_in == symbols_out and len(ins) < len(outs))
+    return _extent_of(ins) < _extent_of(outs)
 
 
-def _symbolic_factors(side: list[Any]) -> int:
-    return sum(not isinstance(f, int) for d in side for f in (d.factors if isinstance(d, Product) else (d,)))
+def _extent_of(side: list[Any]) -> tuple[int, int, int]:
+    """How much a side holds, as far as one can tell: the number of symbols, the product of the numbers, how many dimensions."""
+    factors = _factors(side)
+    return sum(not isinstance(f, int) for f in factors), math.prod(f for f in factors if isinstance(f, int)), len(side)
 
 
 def _equal_products(use: Use, ins: Sequence[Any], outs: Sequence[Any]) -> bool:
