@@ -11,8 +11,8 @@ from typing import Any, assert_never
 class Proved:
     """Equal for all sizes that the premises admit.
 
-    ``claim``: ``E0`` the same term (bit-exact), ``E1`` the same summands in any order. ``queries`` were asked, ``confirmed``
-    of them by a second solver too.
+    ``claim``: ``E0`` the same term (bit-exact), ``E1`` the same up to rounding (summands in any order, kernels fused
+    otherwise). ``queries`` were asked, ``confirmed`` of them by a second solver too.
     """
 
     claim: str

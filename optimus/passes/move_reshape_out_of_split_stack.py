@@ -108,10 +108,13 @@ class MoveReshapeOutOfSplitStack(VerticalPattern):
             shape = tensor(found.join.inputs[run.start])
             assert shape is not None
             apart = tx.call(torch.unflatten, section(tx, cut, run), cut.dim, (run.length, tx.size(cut.sizes[run.first])))
-            front = apart if cut.dim == 0 else tx.call(torch.movedim, apart, cut.dim, 0)
-            together = tx.call(torch.reshape, front, (run.length, *map(tx.size, shape.shape)))
+            together = tx.call(torch.reshape, self.front(tx, apart, cut.dim), (run.length, *map(tx.size, shape.shape)))
             parts[run] = together if found.join.dim == 0 else tx.call(torch.movedim, together, 0, found.join.dim)
         tx.replace(found.join.node, rejoin(tx, found.join, parts))
+
+    def front(self, tx: Transaction, apart: Node, dim: int) -> Node:
+        """``apart`` with dimension ``dim``, the number of the piece, in front."""
+        return apart if dim == 0 else tx.call(torch.movedim, apart, dim, 0)
 
 
 def _reshaped_piece(node: Node) -> Node | None:

@@ -63,7 +63,7 @@ def scale_written_between(*t):
     return torch.cat(first), torch.cat([F.layer_norm(x, (4,), w) for x in xs])
 
 
-@norms(lambda: many(5, 3, 4) + [torch.zeros(3, 4), torch.full((3, 4), 7.0)], grad=False)
+@norms(lambda: [*many(5, 3, 4), torch.zeros(3, 4), torch.full((3, 4), 7.0)], grad=False)
 def rows_without_variance(*xs):
     """Only eps keeps these finite."""
     return torch.cat([F.layer_norm(x, (4,)) for x in xs])
@@ -215,7 +215,7 @@ def a_stranger_among_them(x, y):
     return torch.stack([y.reshape(2), *found, y.reshape(2)], dim=1) * 2
 
 
-@pieces(lambda: [randn(6, 4), randn(2, 4)], grad=False)
+@pieces(lambda: [randn(6, 4), randn(2, 4)], grad=False, fires=())
 def whole_written_after(x, y):
     """The stack is a copy: what is written to the whole later does not show in it."""
     found = torch.stack([p.reshape(-1) for p in torch.split(x, 2)])
