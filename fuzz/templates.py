@@ -73,8 +73,8 @@ def _input_order(gm: GraphModule) -> list[int]:
     return found
 
 
-def _sizes(case: Case, gm: GraphModule, sizes: Mapping[str, int]) -> Any:
-    """A function from a SymInt of the graph to its number for ``sizes``."""
+def symbol_values(case: Case, gm: GraphModule, sizes: Mapping[str, int]) -> dict[Any, int]:
+    """The symbols of a captured case and their numbers for ``sizes``."""
     symbols: dict[Any, int] = {}
     order = iter(_input_order(gm))
     for node in gm.graph.nodes:
@@ -87,6 +87,12 @@ def _sizes(case: Case, gm: GraphModule, sizes: Mapping[str, int]) -> Any:
                     symbols[extent.node.expr] = number
         elif isinstance(found, torch.SymInt) and found.node.expr.is_Symbol and ARGUMENT in node.meta:
             symbols[found.node.expr] = sizes[case.sizes[node.meta[ARGUMENT] - len(case.shapes)]]
+    return symbols
+
+
+def _sizes(case: Case, gm: GraphModule, sizes: Mapping[str, int]) -> Any:
+    """A function from a SymInt of the graph to its number for ``sizes``."""
+    symbols = symbol_values(case, gm, sizes)
 
     def known(given: Any) -> int:
         if isinstance(given, int):

@@ -283,7 +283,7 @@ def _first_name(packet: OpOverloadPacket) -> str:
 @dataclass(frozen=True, slots=True)
 class _Parameter:
     name: str
-    accepts: str  # "tensor", "tensors", "list" or "other"
+    accepts: str  # "tensor", "tensors", "list", "flag" or "other"
     optional: bool
     scalar_for_list: bool
     default: Any
@@ -314,7 +314,7 @@ def _parameter(argument: Any) -> _Parameter:
     if bare.startswith("List[") or bare.endswith("[]"):
         accepts = "tensors" if "Tensor" in bare else "list"
     else:
-        accepts = "tensor" if "Tensor" in bare else "other"
+        accepts = "tensor" if "Tensor" in bare else "flag" if bare == "bool" else "other"
     default = argument.default_value if argument.has_default_value() else MISSING
     written = argument.alias_info is not None and argument.alias_info.is_write
     optional = kind.startswith("Optional[") or kind.endswith("?")
@@ -404,6 +404,8 @@ def _fits(parameter: _Parameter, given: Any) -> bool:
             return (is_list and not any(_is_tensor(item) for item in given)) or (
                 parameter.scalar_for_list and isinstance(given, (int, Node)) and not _is_tensor(given)
             )
+        case "flag":  # var(x, 1) names a dimension, var(x, True) does not
+            return isinstance(value(given) if isinstance(given, Node) else given, (bool, torch.SymBool))
         case _:
             return not is_list and not _is_tensor(given)
 

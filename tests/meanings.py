@@ -6,6 +6,7 @@ A case is mostly one call, with descriptions of inputs in the place of tensors.
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -454,6 +455,149 @@ refused("einsum", torch.einsum, "ii->i", x(2, 3))
 refused("einsum", torch.einsum, "ij->ik", x(2, 3))
 refused("einsum", torch.einsum, "ij->ii", x(2, 3))
 refused("einsum", torch.einsum, "ij,jk->ik", x(2, 3))
+
+# rows -----------------------------------------------------------------------------------------------------------------
+
+NAMED: tuple[dict[str, Any], ...] = ({}, {"dim": 0}, {"dim": -1}, {"dim": (0, 2)}, {"dim": [1]}, {"dim": (2, -3, 1)}, {"dim": None}, {"dim": ()})
+for layout, named in product(LAYOUTS, NAMED):
+    for keepdim in (False, True):
+        kept = {"keepdim": keepdim} if "dim" in named else {}
+        case("sum", torch.sum, integers(2, 3, 4, layout=layout), **named, **kept)
+        case("mean", torch.mean, integers(2, 3, 4, layout=layout), **named, **kept, ulps=2)
+        case("var", torch.var, integers(2, 3, 4, layout=layout), **named, **kept, ulps=8)
+        case("std", "std", integers(2, 3, 4, layout=layout), **named, **kept, ulps=8)
+        case("var_mean", torch.var_mean, x(2, 3, 4, layout=layout), **named, **kept, ulps=64)
+        case("std_mean", torch.std_mean, x(2, 3, 4, layout=layout), **named, **kept, ulps=64)
+        if "dim" in named and named["dim"] is not None:
+            case("amax", torch.amax, x(2, 3, 4, layout=layout), **named, **kept)
+            case("amin", torch.amin, x(2, 3, 4, layout=layout), **named, **kept)
+            if named["dim"] != ():
+                case("logsumexp", torch.logsumexp, x(2, 3, 4, layout=layout), **named, **kept, ulps=8)
+                case("all", torch.all, x(2, 3, 4, dtype=boolean, layout=layout), **named, **kept)
+                case("any", torch.any, x(2, 3, 4, dtype=boolean, layout=layout), **named, **kept)
+for d in (0, 1, -1):
+    for layout in LAYOUTS:
+        case("prod", torch.prod, integers(2, 3, 4, layout=layout), d)
+        case("argmax", torch.argmax, integers(2, 3, 4, layout=layout), d)
+        case("argmin", "argmin", integers(2, 3, 4, layout=layout), d, True)
+        case("softmax", torch.softmax, x(2, 3, 4, layout=layout), d, ulps=8)
+        case("softmax", F.softmax, x(2, 3, 4, dtype=f16, layout=layout), dim=d, dtype=f32, ulps=8)
+        case("log_softmax", F.log_softmax, x(2, 3, 4, layout=layout), d, ulps=64)
+        case("_softmax", torch.ops.aten._softmax.default, x(2, 3, 4, layout=layout), d, False, ulps=8)
+        case("_log_softmax", torch.ops.aten._log_softmax.default, x(2, 3, 4, layout=layout), d, False, ulps=64)
+        case("cumsum", torch.cumsum, integers(2, 3, 4, layout=layout), d)
+        case("cumprod", "cumprod", integers(2, 3, 4, layout=layout), d)
+case("var", torch.var, x(3, 4), 1, ulps=16)
+case("std", "std", x(3, 4), 0, ulps=16)
+for correction in (0, 1, 2, 0.5):
+    case("var", torch.var, x(3, 4), dim=1, correction=correction, ulps=16)
+    case("var_mean", torch.var_mean, x(3, 4), dim=(0, 1), correction=correction, keepdim=True, ulps=16)
+for unbiased in (False, True):
+    case("var", torch.var, x(3, 4), unbiased, ulps=16)
+    case("var", "var", x(3, 4), 1, unbiased, ulps=16)
+    case("std", torch.std, x(3, 4), dim=0, unbiased=unbiased, keepdim=True, ulps=16)
+for dtype in (i64, i32, boolean, f16, bf16, f64):
+    case("sum", torch.sum, integers(3, 4, dtype=dtype), 1)
+    case("sum", "sum", integers(3, 4, dtype=dtype))
+    case("sum", torch.sum, integers(3, 4, dtype=dtype), 0, dtype=f64)
+    case("sum", torch.sum, integers(3, 4, dtype=dtype), (0, 1), True, dtype=i32)
+    case("mean", torch.mean, integers(3, 4, dtype=dtype), 1, dtype=f64, ulps=2)
+    case("prod", torch.prod, integers(2, 3, dtype=dtype))
+    case("all", torch.all, integers(3, 4, dtype=dtype))
+    case("any", torch.any, integers(3, 4, dtype=dtype), 0)
+    case("cumsum", torch.cumsum, integers(3, 4, dtype=dtype), 1)
+case("sum", torch.sum, x())
+case("sum", torch.sum, x(), 0)
+case("sum", torch.sum, x(0, 3), 0)
+case("sum", torch.sum, x(0, 3), 1, True)
+case("sum", torch.ops.aten.sum.dim_IntList, integers(2, 3), [1])
+case("sum", torch.ops.aten.sum.default, integers(2, 3))
+case("mean", torch.mean, x(0, 3), 1)
+case("mean", torch.mean, x(2, 0), 1)
+case("mean", torch.mean, x())
+case("softmax", torch.softmax, x(), 0)
+case("softmax", torch.softmax, x(2, 0), 1)
+case("argmax", torch.argmax, integers(2, 3))
+case("argmax", torch.argmax, integers(2, 3, layout="transposed"), None)
+for op in (torch.sum, torch.mean, torch.var):
+    refused(op.__name__, op, x(2, 3), 2)
+    refused(op.__name__, op, x(2, 3), (0, -2))
+refused("amax", torch.amax, x(0, 3), 0)
+refused("amax", torch.amax, x(2, 3), (1, 1))
+refused("argmax", torch.argmax, x(2, 0), 1)
+refused("softmax", torch.softmax, x(2, 3), 2)
+refused("cumsum", torch.cumsum, x(2, 3), -3)
+
+for layout in LAYOUTS:
+    for over in ((4,), (3, 4), (2, 3, 4)):
+        case("layer_norm", F.layer_norm, x(2, 3, 4, layout=layout), over, ulps=64)
+        case("layer_norm", F.layer_norm, x(2, 3, 4, layout=layout), list(over), x(*over), eps=0.5, ulps=64)
+        case("layer_norm", F.layer_norm, x(2, 3, 4, layout=layout), over, None, x(*over), ulps=64)
+        case("layer_norm", torch.layer_norm, x(2, 3, 4, layout=layout), over, x(*over), x(*over), 1e-3, ulps=64)
+        case("native_layer_norm", torch.native_layer_norm, x(2, 3, 4, layout=layout), over, x(*over), x(*over), 1e-3, ulps=64)
+        case("native_layer_norm", torch.native_layer_norm, x(2, 3, 4, layout=layout), over, None, None, 1e-5, ulps=64)
+case("layer_norm", F.layer_norm, x(4, dtype=f64), (4,), ulps=64)
+case("layer_norm", F.layer_norm, x(3, 4, dtype=bf16), (4,), x(4, dtype=bf16), x(4, dtype=bf16), ulps=8)
+case("layer_norm", F.layer_norm, x(0, 4), (4,), x(4))
+refused("layer_norm", F.layer_norm, x(3, 4), (3,))
+refused("layer_norm", F.layer_norm, x(3, 4), (2, 3, 4))
+refused("layer_norm", F.layer_norm, x(3, 4), ())
+refused("layer_norm", F.layer_norm, x(3, 4), (4,), x(1))
+refused("layer_norm", F.layer_norm, x(3, 4), (4,), x(4), x(3))
+
+
+class Below(Input):
+    """An input of positions below 3."""
+
+    def _values(self, shape: tuple[int, ...]) -> torch.Tensor:
+        return torch.arange(math.prod(shape)).reshape(shape).mul(7).add(2).remainder(3).to(self.dtype)
+
+
+def below(*shape: int, dtype: torch.dtype = i64, **options: Any) -> Input:
+    """A tensor of positions along a dimension of 3."""
+    return Below("", shape, dtype, **options)
+
+
+for shape in ((), (5,), (2, 3), (2, 0)):
+    case("embedding", F.embedding, below(*shape), x(3, 4))
+    case("embedding", F.embedding, input=below(*shape, dtype=i32), weight=x(3, 4, layout="transposed"), padding_idx=1)
+    case("embedding", torch.ops.aten.embedding.default, x(3, 4), below(*shape), -1)
+refused("embedding", torch.ops.aten.embedding.default, x(3, 4, 2), below(2))
+for layout in LAYOUTS:
+    for d in (0, 1, -1):
+        case("index_select", torch.index_select, x(3, 3, 4, layout=layout), d, below(5))
+        case("index_select", "index_select", x(3, 3, 4, layout=layout), d, below(0, dtype=i32))
+        case("gather", torch.gather, x(3, 3, 4, layout=layout), d, below(2, 3, 4 if d == -1 else 3))
+case("gather", "gather", x(3, 4), 1, below(0, 7))
+refused("index_select", torch.index_select, x(3, 4), 2, below(2))
+refused("gather", torch.gather, x(3, 4), 0, below(2, 5))
+refused("gather", torch.gather, x(3, 4), 2, below(2, 2))
+
+# larger, turned round -------------------------------------------------------------------------------------------------
+
+WIDTHS = ((0, 0), (1, 2), (-1, 0), (0, -2, 1, 1), (1, 0, 0, 1, 2, 2), (-1, 3, -2, 0), (-4, 0), (2, -1), ())
+for layout, widths in product(LAYOUTS, WIDTHS):
+    case("pad", F.pad, x(2, 3, 4, layout=layout), widths)
+    case("pad", F.pad, x(2, 3, 4, dtype=i64, layout=layout), list(widths), value=7)
+    case("constant_pad_nd", torch.constant_pad_nd, x(2, 3, 4, layout=layout), widths, -1.5)
+case("pad", F.pad, x(2, 3), (1, 1), "constant", 2)
+case("pad", F.pad, x(0, 3), (1, 1, 2, 0))
+refused("pad", F.pad, x(2, 3), (1,))
+refused("pad", F.pad, x(2, 3), (1, 1, 1, 1, 1, 1))
+refused("pad", F.pad, x(2, 3), (-2, -2))
+for layout, counts in product(LAYOUTS, ((1, 1), (2, 3), (3, 1), (0, 2), (2, 1, 2), (2, 2, 1, 1))):
+    case("repeat", "repeat", x(2, 3, layout=layout), *counts)
+    case("repeat", torch.ops.aten.repeat.default, x(1, 3, layout=layout), list(counts))
+case("repeat", "repeat", x(), 3)
+case("repeat", torch.ops.aten.repeat.default, x(), [])
+case("repeat", "repeat", x(0, 2), 2, 2)
+refused("repeat", "repeat", x(2, 3), 2)
+refused("repeat", "repeat", x(2, 3), 2, -1)
+for layout, axes in product(LAYOUTS, ((0,), (1,), (-1, 0), (0, 1, 2), ())):
+    case("flip", torch.flip, x(2, 3, 4, layout=layout), axes)
+case("flip", "flip", x(0, 3), 0, 1)
+refused("flip", torch.flip, x(2, 3), (0, 0))
+refused("flip", torch.flip, x(2, 3), (2,))
 
 # element-wise ---------------------------------------------------------------------------------------------------------
 

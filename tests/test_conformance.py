@@ -28,7 +28,7 @@ from verify.compare import differing_bits
 from verify.prover.logic import SolverLogic
 from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
-from verify.semantics.logic import NumberLogic, Symbol
+from verify.semantics.logic import NumberLogic, Part, Symbol
 from verify.semantics.table import TABLE
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number
 
@@ -58,8 +58,43 @@ def function(symbol: Symbol) -> Callable[..., torch.Tensor]:
             return lambda t: t
         case "written":
             return lambda _, new: new
+        case "mean":
+            return lambda t, *extents: torch.as_tensor(t, dtype=result) / math.prod(extents)
+        case "read_wide":
+            return lambda t: t.to(result)
+        case "pick":
+            return lambda part, at: {(): filled(part, result)[at.body(())]}
+        case op if op in ROWS:
+            return lambda part: ROWS[op](filled(part, getattr(torch, symbol.dtypes[0])), literals, result)
     return lambda *terms: pointwise(symbol.op, literals, result, terms)
 
+
+def filled(part: Part, dtype: torch.dtype) -> torch.Tensor:
+    """A part as a tensor."""
+    elements = [torch.as_tensor(part.body(i), dtype=dtype) for i in product(*map(range, part.extents))]
+    return torch.stack(elements).reshape(part.extents) if elements else torch.empty(part.extents, dtype=dtype)
+
+
+def normalised(row: torch.Tensor, literals: dict[str, Any], result: torch.dtype) -> torch.Tensor:
+    wide = row.double()
+    return ((wide - wide.mean()) / torch.sqrt(wide.var(correction=0) + literals["eps"])).to(result)
+
+
+def inverse_deviation(row: torch.Tensor, literals: dict[str, Any], result: torch.dtype) -> torch.Tensor:
+    return (1 / torch.sqrt(row.double().var(correction=0) + literals["eps"])).to(result)
+
+
+ROWS: dict[str, Callable[[torch.Tensor, dict[str, Any], torch.dtype], torch.Tensor]] = {
+    "var": lambda row, given, _: torch.var(row, dim=list(range(row.dim())), **given),
+    "std": lambda row, given, _: torch.std(row, dim=list(range(row.dim())), **given),
+    "amax": lambda row, *_: torch.amax(row), "amin": lambda row, *_: torch.amin(row), "prod": lambda row, *_: torch.prod(row),
+    "all": lambda row, *_: torch.all(row), "any": lambda row, *_: torch.any(row),
+    "logsumexp": lambda row, *_: torch.logsumexp(row, list(range(row.dim()))),
+    "argmax": lambda row, *_: torch.argmax(row), "argmin": lambda row, *_: torch.argmin(row),
+    "softmax": lambda row, _, result: torch.softmax(row, 0, dtype=result), "log_softmax": lambda row, _, result: torch.log_softmax(row, 0, dtype=result),
+    "cumsum": lambda row, *_: torch.cumsum(row, 0), "cumprod": lambda row, *_: torch.cumprod(row, 0),
+    "normalised": normalised, "row_mean": lambda row, _, result: row.double().mean().to(result), "row_rstd": inverse_deviation,
+}  # fmt: skip
 
 REFLECTED = {"reflected_sub": operator.sub, "reflected_div": operator.truediv, "reflected_pow": operator.pow}
 
@@ -316,9 +351,10 @@ class Named(Interpreter):
 
 
 SUMS = {"linear", "mm", "bmm", "addmm", "baddbmm", "matmul", "einsum"}
+ROW_OPERATORS = {op for op, meaning in TABLE.items() if meaning.__module__ == "verify.semantics.reduce"}
 
 
-@pytest.mark.parametrize("op", sorted(set(TABLE) - SUMS | {WRITE}))
+@pytest.mark.parametrize("op", sorted(set(TABLE) - SUMS - ROW_OPERATORS | {WRITE}))
 def test_terms_mean_what_numbers_do(op: str):
     """Index maps at a symbolic index: joins are decided by case distinctions there, and products of extents have places."""
     for given in CASES[:: 1 if op != WRITE else 3]:

@@ -265,8 +265,7 @@ class _Proof:
 def _kept_apart(extent: Any, other: Any) -> Product | None:
     """The product as whose place an index along an extent is best written."""
     products = [e for e in (extent, other) if isinstance(e, Product)]
-    both_alike = len(products) == 2 and products[0] == products[1]
-    return next((e for e in products if e.static or both_alike), None)
+    return next((e for e in products if e.static), products[0] if products else None)
 
 
 def _flat_index(dims: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -22,7 +22,11 @@ DERIVATIVES = (
 )
 CLAIMS = {
     "E0": Claim("the same term, bit for bit whatever the operators compute", ("congruence",), DERIVATIVES),
-    "E1": Claim("the same summands, added in any order", ("congruence", "sums of equal summands are equal"), DERIVATIVES),
+    "E1": Claim(
+        "the same up to rounding: the same summands added in any order, or kernels fused otherwise",
+        ("congruence", "sums of equal summands are equal"),
+        DERIVATIVES,
+    ),
 }
 
 

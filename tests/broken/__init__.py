@@ -10,15 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optimus.laws import ALL_LAWS, Law
+from optimus.passes.batch_layernorm import BatchLayernorm
 from optimus.passes.batch_linear import BatchLinear
+from optimus.passes.einsum_to_pointwise import EinsumToPointwise
 from optimus.passes.merge_splits import MergeSplits
+from optimus.passes.move_reshape_out_of_split_stack import MoveReshapeOutOfSplitStack
 from optimus.passes.normalization import Normalization
 from optimus.passes.split_cat import SplitCat
 from optimus.passes.unbind_stack import UnbindStack
 from optimus.pattern import Pattern
 from verify.subject import PatternSubject, Subject
 
-from . import groups, joins, lawful, linears, sections
+from . import groups, joins, lawful, linears, norms, sections
 from .bare import bare, if_returned, writing
 
 
@@ -79,6 +82,9 @@ BROKEN: tuple[Broken, ...] = (
     Broken(groups.joined("dtypes_mixed", groups.shape, groups.flag, groups.reached), TANH, by_proof=False),
     Broken(groups.joined("flags_mixed", groups.shape, groups.dtype, groups.reached), TANH, by_proof=False),
     Broken(groups.joined("unreached_joined", groups.shape, groups.dtype, groups.flag), TANH, by_proof=False),
+    wrong(norms.ScalesReversed(2), BatchLayernorm(2), by_proof=True),
+    wrong(norms.RepeatsUnseen(), EinsumToPointwise(), by_proof=True),
+    wrong(norms.LeftInPlace(), MoveReshapeOutOfSplitStack(), by_proof=True),
     without(Law.ALIASING, SplitCat(), by_proof=True),
     without(Law.ALIASING, UnbindStack(), by_proof=True),
     without(Law.ALIASING, BatchLinear(2), by_proof=False),

@@ -154,9 +154,9 @@ class SolverLogic:
         """See :class:`Logic`."""
         return self._extensional(symbol, (part,), ELEMENT, kernel, is_total=True)
 
-    def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index) -> Term:
+    def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index, kernel: Hashable = None) -> Term:
         """See :class:`Logic`."""
-        token = self._extensional(symbol, tuple(parts), WHOLE, None, is_total=False)
+        token = self._extensional(symbol, tuple(parts), WHOLE, kernel, is_total=False)
         places = [_lifted(number(i)) for i in index]
         return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], ELEMENT)(token, *places)
 

@@ -107,8 +107,15 @@ def _equal_dtypes(use: Use, *tensors: Tensor) -> list[Tensor]:
     return list(tensors)
 
 
-def _plus(use: Use, left: Tensor, right: Tensor) -> Tensor:
+def plus(use: Use, left: Tensor, right: Tensor) -> Tensor:
+    """The sum of two tensors of one shape and dtype, as ``add`` says it."""
     symbol = _binary(use, "add", use.dtype, use.dtype)
+    return Tensor(left.dims, lambda i: use.logic.apply(symbol, left[i], right[i]), use.dtype)
+
+
+def times(use: Use, left: Tensor, right: Tensor) -> Tensor:
+    """The element-wise product of two tensors of one shape and dtype, as ``mul`` says it."""
+    symbol = _binary(use, "mul", use.dtype, use.dtype)
     return Tensor(left.dims, lambda i: use.logic.apply(symbol, left[i], right[i]), use.dtype)
 
 
@@ -131,7 +138,7 @@ def linear(use: Use) -> Tensor:
         return contraction(use, f"{lead}k,nk->{lead}n", [x, weight])
     *_, bias = _equal_dtypes(use, x, use.tensor("bias"))
     seen = use.fitted(bias, (*x.dims[:-1], weight.dims[0]))
-    return _plus(use, contraction(use, f"{lead}k,nk->{lead}n", [x, weight], fused=True), seen)
+    return plus(use, contraction(use, f"{lead}k,nk->{lead}n", [x, weight], fused=True), seen)
 
 
 @means("mm")
@@ -164,7 +171,7 @@ def _added(use: Use, equation: str, left: str, right: str) -> Tensor:
     use.demand(len(one.dims) > 0 and len(other.dims) > 0)
     seen = use.fitted(bias, (*one.dims[:-1], other.dims[-1]))
     product = _scaled(use, contraction(use, equation, [one, other], fused=True), alpha)
-    return product if isinstance(beta, (int, float)) and beta == 0 else _plus(use, product, _scaled(use, seen, beta))
+    return product if isinstance(beta, (int, float)) and beta == 0 else plus(use, product, _scaled(use, seen, beta))
 
 
 @means("matmul")
@@ -253,16 +260,17 @@ def black_box(use: Use, number_of_result: int = 0, extra: str = "") -> Tensor:
 def meaning_of(use: Use, ordinal: int) -> Any:
     """The result of any operator. ``ordinal`` tells apart the draws of random ones."""
     if use.call.random:
-        return _boxed(use, extra=f"#{ordinal}")
+        return boxed(use, extra=f"#{ordinal}")
     known = TABLE.get(use.call.op)
     if known is not None:
         return known(use)
     if is_elementwise(use):
         return elementwise(use, use.call.op)
-    return _boxed(use)
+    return boxed(use)
 
 
-def _boxed(use: Use, extra: str = "") -> Any:
+def boxed(use: Use, extra: str = "") -> Any:
+    """The results of an operator without semantics, as black boxes of all its operands."""
     if not use.results:
         raise UnmodelledError(f"{use.call.op}, which returns no tensor")
     if use.call.op in READS_STRIDES:

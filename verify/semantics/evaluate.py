@@ -12,6 +12,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
 from torch.utils import _pytree as pytree
 
+import verify.semantics.extend
+import verify.semantics.reduce
 import verify.semantics.reshape  # noqa: F401 - fills the table
 from optimus.effects import effects
 from optimus.operators import Call, bind
@@ -21,7 +23,7 @@ from verify.semantics.compute import elementwise, is_elementwise, meaning_of
 from verify.semantics.logic import Cond, Int, Logic
 from verify.semantics.movement import behind, indexed
 from verify.semantics.table import TABLE, Use, literal, stored
-from verify.semantics.tensor import Memory, Product, RaisesError, Storage, Tensor, UnmodelledError, flattened, number, symbolic
+from verify.semantics.tensor import Memory, Product, RaisesError, Storage, Tensor, UnmodelledError, flattened, number, same_number, symbolic
 
 
 @dataclass
@@ -107,7 +109,7 @@ class Evaluator:
             raise UnmodelledError(f"{call.op}_, which changes shape or flags in place")
         args = {k: self._argument(call.args[k], values, call.op in KEEPS_PRODUCTS) for k in _in_order(call)}
         if call.op.startswith("scalar_") or (call.writes == ("self",) and not isinstance(args["self"], Storage)):
-            return _scalar(call.op.removeprefix("scalar_"), args)
+            return self._scalar(call.op.removeprefix("scalar_"), args)
         use = Use(call, args, self.logic, self._results(node, call), mode, isinstance(value(node), (tuple, list)))
         if call.random:
             self.draws.append(call.op)
@@ -197,6 +199,20 @@ class Evaluator:
 
     # --------------------------------------------------------------------------------------------------------- numbers
 
+    def _scalar(self, op: str, args: dict[str, Any]) -> Any:
+        """An operator on numbers. A quotient of products of sizes loses the factors they have in common, which must not be 0."""
+        left, right = args["self"], args.get("other")
+        if op == "floor_divide" and isinstance(left, Product) and symbolic(right):
+            rest = list(left.factors)
+            for factor in right.factors if isinstance(right, Product) else (right,):
+                at = next((k for k, r in enumerate(rest) if self.logic.decide(same_number(r, factor)) is True), None)
+                if at is None:
+                    raise UnmodelledError("a quotient of sizes that may leave a rest")
+                self.required.append(self.logic.negate(same_number(factor, 0)))
+                rest.pop(at)
+            return flattened(rest)
+        return _scalar(op, args)
+
     def _unknown(self, node: Node, values: dict[Node, Any]) -> Any:
         """Arithmetic on sizes, and functions of numbers; anything else has no semantics."""
         target: Any = node.target
@@ -212,7 +228,7 @@ class Evaluator:
         raise UnmodelledError(f"{node.op} {getattr(target, '__name__', target)}")
 
 
-KEEPS_PRODUCTS = {"view", "reshape", "_unsafe_view", "unflatten", "expand", "scalar_mul"}
+KEEPS_PRODUCTS = {"view", "reshape", "_unsafe_view", "unflatten", "expand", "repeat", "scalar_mul", "scalar_floor_divide"}
 """Operators whose arguments stay products of sizes; to all others a size is one number."""
 
 
@@ -358,6 +374,8 @@ def _scalar(op: str, args: dict[str, Any]) -> Any:
         if op != "add" or not isinstance(right, (list, tuple)):
             raise UnmodelledError(f"{op} of lists")
         return type(left)([*left, *right])
+    if op != "mul":
+        left, right = number(left), number(right)
     if op == "floor_divide" and isinstance(right, int) and right > 0:
         return left // right if isinstance(left, (int, float)) else left / right
     if op == "remainder" and isinstance(right, int) and right > 0:

@@ -73,14 +73,14 @@ class Logic(Protocol):
     def total(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
         """The sum of ``part`` over its extents. Equal sums by one ``kernel`` round alike, those by another may not."""
 
-    def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index) -> Term:
-        """An element at ``index`` of a function of whole tensors of which only congruence is known."""
+    def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index, kernel: Hashable = None) -> Term:
+        """An element at ``index`` of a function of whole tensors of which only congruence is known; ``kernel`` as for sums."""
 
 
 class NumberLogic:
     """The algebra on plain numbers: indices are ints, elements are 0-d tensors. For conformance tests.
 
-    ``inputs``: tensors by name. ``function``: how to compute a symbol on 0-d tensors and ints.
+    ``inputs``: tensors by name. ``function``: how to compute a symbol on 0-d tensors and ints, or on parts.
     """
 
     def __init__(self, inputs: dict[str, Any], function: Callable[[Symbol], Callable[..., Any]]) -> None:
@@ -126,9 +126,9 @@ class NumberLogic:
         """See :class:`Logic`."""
         return sum((part.body(i) for i in _indices(part.extents)), start=0)
 
-    def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index) -> Term:
-        """See :class:`Logic`."""
-        raise NotImplementedError(f"{symbol} has no meaning on numbers")
+    def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index, kernel: Hashable = None) -> Term:  # noqa: ARG002
+        """See :class:`Logic`. The function gets the parts as they are."""
+        return self.function(symbol)(*parts)[index]
 
 
 def _indices(extents: Sequence[int]) -> list[tuple[int, ...]]:

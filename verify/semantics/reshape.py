@@ -120,10 +120,13 @@ def _reshaped(use: Use, wanted: tuple[Any, ...]) -> Any:
 
 
 def _kept_apart(ins: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The dimensions of the result of a block; one that several plain numbers make is kept as their product."""
+    """The dimensions of the result of a block; one that several make is kept as their product, factors in their order."""
     one = flattened(ins)
-    known = len(outs) == 1 and isinstance(outs[0], int) and isinstance(one, Product) and one.static
-    return (one,) if known and one.linear() == outs[0] else outs
+    if len(outs) != 1 or not isinstance(one, Product):
+        return outs
+    (whole,) = outs
+    same = one.same_factors(whole) if isinstance(whole, Product) else one.static and isinstance(whole, int) and one.linear() == whole
+    return (one,) if same else outs
 
 
 def _blocks(use: Use, have: tuple[Any, ...], want: tuple[Any, ...]) -> list[Block]:
@@ -165,12 +168,13 @@ def _fewer(use: Use, ins: list[Any], outs: list[Any]) -> bool:
     one, other = (math.prod(map(number, side)) for side in (ins, outs))
     if isinstance(one, int) and isinstance(other, int):
         return one < other
-    symbols_in, symbols_out = (_symbolic_factors(side) for side in (ins, outs))
-    return symbols_in < symbols_out or (symbols_in == symbols_out and len(ins) < len(outs))
+    return _extent_of(ins) < _extent_of(outs)
 
 
-def _symbolic_factors(side: list[Any]) -> int:
-    return sum(not isinstance(f, int) for d in side for f in (d.factors if isinstance(d, Product) else (d,)))
+def _extent_of(side: list[Any]) -> tuple[int, int, int]:
+    """How much a side holds, as far as one can tell: the number of symbols, the product of the numbers, how many dimensions."""
+    factors = _factors(side)
+    return sum(not isinstance(f, int) for f in factors), math.prod(f for f in factors if isinstance(f, int)), len(side)
 
 
 def _equal_products(use: Use, ins: Sequence[Any], outs: Sequence[Any]) -> bool:
@@ -252,11 +256,11 @@ def _take(logic: Logic, parts: list[Any], factors: list[Any], extent: Any, inner
         if whole.static and same_number(whole, extent) is True:
             return _gather(logic, parts[: k + 1], factors[: k + 1]), parts[k + 1 :], factors[k + 1 :]
     at = parts[0] if len(parts) == 1 else Place(tuple(parts), tuple(map(number, factors)), logic).linear()
-    quotient, rest = _divided(logic, number(at), inner, number(extent))
+    quotient, rest = divided(logic, number(at), inner, number(extent))
     return quotient, [rest], [inner]
 
 
-def _divided(logic: Logic, at: Int, inner: Int, outer: Int) -> tuple[Int, Int]:
+def divided(logic: Logic, at: Int, inner: Int, outer: Int) -> tuple[Int, Int]:
     """``at`` below ``outer * inner`` as the index of the outer part and that of the inner part."""
     if isinstance(inner, int):
         if inner == 0:

@@ -27,6 +27,14 @@ class Product:
         """Whether it is made of plain numbers."""
         return all(isinstance(f, int) for f in self.factors)
 
+    def same_factors(self, other: Product) -> bool:
+        """Whether the other is made of the same factors, in any order."""
+        return sorted(map(_factor_key, self.factors)) == sorted(map(_factor_key, other.factors))
+
+
+def _factor_key(factor: Int) -> tuple[bool, int]:
+    return (True, factor) if isinstance(factor, int) else (False, factor.get_id())
+
 
 CHAIN = 64  # longest case distinction made instead of a product or quotient of symbols
 
@@ -92,7 +100,7 @@ def choose(logic: Logic, condition: Cond, then: Callable[[], Any], other: Callab
 
 def same_number(left: Any, right: Any) -> Cond:
     """Whether two dimensions are equal."""
-    if isinstance(left, Product) and isinstance(right, Product) and left == right:
+    if isinstance(left, Product) and isinstance(right, Product) and left.same_factors(right):
         return True
     one, other = number(left), number(right)
     if isinstance(one, int) and isinstance(other, int):
