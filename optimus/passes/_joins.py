@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from optimus.forms import Cut, Join, Run, cut_of, equal_sizes, join_of, runs
 from optimus.laws import Law
-from optimus.pattern import Decline, Exactness, Match, VerticalPattern
+from optimus.pattern import Decline, Exactness, Match, VerticalPattern, at_least
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
 from optimus.values import Size
@@ -76,7 +76,8 @@ class Found:
 class RunsToSections(VerticalPattern):
     """The common part of the patterns that put one view of the whole in the place of a run of pieces.
 
-    ``cut`` and ``join``: the operators it looks at. ``along``: whether the join is along the dimension of the cut.
+    ``cut`` and ``join``: the operators it looks at. ``along``: whether the join has to be along the dimension of the cut, or not;
+    None: both. ``alone``: whether the join has to have no other inputs.
     """
 
     threshold_to_cat: int = 10
@@ -87,6 +88,10 @@ class RunsToSections(VerticalPattern):
     join: ClassVar[Literal["cat", "stack"]]
     along: ClassVar[bool | None] = None
     alone: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "threshold_to_cat", 2)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         join = join_of(node)
