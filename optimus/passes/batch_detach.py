@@ -7,6 +7,7 @@ import torch
 from torch.fx import Node
 
 from optimus.horizontal import shape_key
+from optimus.laws import Law
 from optimus.operators import bind, bound
 from optimus.passes._batch import stack_inputs, unbind_results
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
@@ -35,6 +36,18 @@ def transposed(*xs):
     return torch.stack([x.t().detach() * 2 for x in xs])
 
 
+@declines("law:aliasing", *["n, k"] * 5)
+def returned(*xs):
+    return [x.detach() for x in xs]
+
+
+@declines("law:aliasing", *["n, k"] * 5, grad=False)
+def written(*xs):
+    once = [x * 2 for x in xs]
+    cut = [y.detach() for y in once]
+    return [y.add_(1).sum() for y in once], torch.cat([c * 2 for c in cut])
+
+
 @dataclass(frozen=True)
 class BatchDetach(HorizontalPattern):
     """``detach(x1), ..., detach(xn)  ->  unbind(detach(stack(x1, ..., xn)))``
@@ -43,7 +56,7 @@ class BatchDetach(HorizontalPattern):
     where what makes the operands and what reads the results are joined too; the default plan leaves it out.
 
     Sound because ``detach`` changes no element, and no gradient passes on either side. ``detach`` shares memory with its
-    operand and the stack does not: the engine declines where somebody writes to either, or the result is returned.
+    operand and the stack does not: members stay out where somebody writes to that memory, or the graph returns it.
     """
 
     name = "batch_detach"
@@ -55,13 +68,16 @@ class BatchDetach(HorizontalPattern):
         "row_major": "the operand of each member is contiguous",
     }
     cases = (methods, functions)
-    declines = (four, transposed)
+    declines = (four, transposed, returned, written)
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
         call = bind(node)
         result = tensor(node)
         if call is None or result is None or call.writes:
             return None
+        memory = state.storages(node)
+        if any(s in state.escaping or s in state.addressed or state.writes.get(s) for s in memory):
+            return Decline(Law.ALIASING.reason, "somebody writes to what it shares memory with, or the graph returns it")
         return shape_key(node) if is_row_major(result) else Decline("row_major")
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:

@@ -33,6 +33,7 @@ FULL = Plan(tuple(_eager(p, fuse_returned=True) for p in BUILT_IN))
 UNRETURNED = Plan(tuple(map(_eager, BUILT_IN)))
 """The same, but for members whose results are returned: what Inductor gets."""
 BARE = FULL.without("normalization_pass")
+BACKWARDS = Plan(FULL.steps[::-1])
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def compiled(program: Hostile, way: str, compiler: str = "aot_eager", *, rewriti
     torch._dynamo.reset()
     counters.clear()
     clear_journals()
-    plan = UNRETURNED if compiler == "inductor" else BARE if way == "bare" else FULL
+    plan = UNRETURNED if compiler == "inductor" else {"bare": BARE, "backwards": BACKWARDS}.get(way, FULL)
     options = {"compiler": compiler, "plan": plan} if rewriting else None
     body = program.build()
     captured = torch._dynamo.config.patch(capture_scalar_outputs=program.capture, capture_dynamic_output_shape_ops=program.capture)
