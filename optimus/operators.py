@@ -417,17 +417,39 @@ MOVEMENT = {
 }  # fmt: skip
 
 
+# Element-wise functions that give a number the same bits wherever it lies. PyTorch's CPU kernels compute others (sigmoid, silu,
+# gelu, pow, elu, ...) in one way for whole vectors of adjacent numbers and in another for the rest.
+STEADY = {
+    "abs", "neg", "positive", "sign", "signbit", "add", "sub", "rsub", "mul", "div", "reciprocal", "square", "sqrt", "addcmul", "addcdiv", "lerp",
+    "floor", "ceil", "trunc", "round", "frac", "fmod", "remainder", "maximum", "minimum", "fmax", "fmin", "clamp", "clamp_min", "clamp_max", "relu",
+    "relu6", "hardtanh", "hardsigmoid", "leaky_relu", "threshold", "hardshrink", "softshrink", "nan_to_num", "where", "masked_fill", "copysign",
+    "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_xor", "logical_not",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "tanh", "tan", "sin", "cos", "asin", "acos", "atan", "exp", "expm1", "log", "log1p",
+    "log2", "log10", "erf", "erfc", "lgamma",
+}  # fmt: skip
+COMPLEX_STEADY = {"neg", "positive", "add", "sub", "rsub", "where", "masked_fill", "eq", "ne"}
+
+
 def keeps_bits(node: Node) -> bool:
-    """Whether a node's result has the same bits however its operands are laid out: it moves data or works element by element."""
+    """Whether a node's result has the same bits however its operands are laid out: it moves data or works in the same way on every element."""
     call = bind(node)
-    return call is not None and (call.op in MOVEMENT or is_elementwise(call))
+    if call is None or call.op in MOVEMENT:
+        return call is not None
+    op, args = call.op.removeprefix("reflected_"), call.args
+    if any(isinstance(t := value(n), torch.Tensor) and t.is_complex() for n in (node, *node.all_input_nodes)):
+        return op in COMPLEX_STEADY
+    if op == "pow":
+        return args.get("exponent") in (2, 3)
+    return op in STEADY and args.get("alpha", 1) == 1  # half precision rounds alpha * other, or does not
 
 
 def is_elementwise(call: Call) -> bool:
     """Whether PyTorch says of an operator that it works element by element."""
     if call.op.startswith(("reflected_", "scalar_")):
         return True
-    if call.overload is not None and torch.Tag.pointwise in call.overload.tags:
-        return True
     packet = _packet(call.op)
-    return packet is not None and any(torch.Tag.pointwise in getattr(packet, o).tags for o in packet.overloads())
+    if call.overload is None:
+        return packet is not None and any(torch.Tag.pointwise in getattr(packet, o).tags for o in packet.overloads())
+    # An alias lacks the tag: special_expit is sigmoid, overload by overload.
+    same = getattr(packet, call.overload._overloadname, call.overload)
+    return torch.Tag.pointwise in call.overload.tags or torch.Tag.pointwise in same.tags

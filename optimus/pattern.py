@@ -124,6 +124,8 @@ class Pattern:
     requirements: ClassVar[Mapping[str, str]] = {}
     cases: ClassVar[tuple[Case, ...]] = ()
     declines: ClassVar[tuple[Case, ...]] = ()
+    by_default: ClassVar[bool] = True
+    """Whether the default plan has it; else it is there for plans that name it."""
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -154,7 +156,7 @@ class VerticalPattern(Pattern):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _at_least(self, "counter", 1)
+        at_least(self, "counter", 1)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         """The match anchored at ``node``; a refusal; or None where nothing resembles the pattern."""
@@ -181,9 +183,9 @@ class HorizontalPattern(Pattern):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _at_least(self, "min_fuse_set_size", 2)
-        _at_least(self, "max_fuse_set_size", self.min_fuse_set_size)
-        _at_least(self, "max_depth", 1)
+        at_least(self, "min_fuse_set_size", 2)
+        at_least(self, "max_fuse_set_size", self.min_fuse_set_size)
+        at_least(self, "max_depth", 1)
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
         """What members of a group have in common besides dtype, device, layout and ``requires_grad``, which the engine adds.
@@ -197,7 +199,8 @@ class HorizontalPattern(Pattern):
         raise NotImplementedError
 
 
-def _at_least(pattern: Pattern, option: str, low: int) -> None:
+def at_least(pattern: Pattern, option: str, low: int) -> None:
+    """Raise ``ValueError`` where an option of ``pattern`` is below ``low``."""
     given = getattr(pattern, option)
     if given < low:
         raise ValueError(f"{pattern.name}: option {option}={given} is too small; accepted is {low} or more")

@@ -111,7 +111,7 @@ def lookup(name: str) -> Pattern:
 
 @functools.cache
 def patterns() -> Mapping[str, Pattern]:
-    """Every pattern by name: the built-in ones in the order of the default plan, then those of other distributions.
+    """Every pattern by name: the built-in ones in the order of plans, then those of other distributions.
 
     Others register a pattern class in the entry-point group ``optimus.patterns``.
     """
@@ -128,7 +128,7 @@ def patterns() -> Mapping[str, Pattern]:
 
 
 def default_plan() -> Plan:
-    """The built-in patterns of Torch-IR, in their order."""
+    """The built-in patterns of Torch-IR that are on by default, in their order."""
     from optimus.passes import BUILT_IN
 
-    return Plan(BUILT_IN)
+    return Plan(tuple(p for p in BUILT_IN if p.by_default))

@@ -73,8 +73,8 @@ class Rule(Protocol):
     def tensor(self, name: str, *axes: Number) -> Tensor:
         """Any tensor with these axes."""
 
-    def family(self, name: str, count: Number, *axes: Number) -> Family:
-        """Any ``count`` tensors with these axes."""
+    def family(self, name: str, count: Number, *axes: Number | Callable[[Number], Number]) -> Family:
+        """Any ``count`` tensors with these axes, each a number or a function of the tensor's place."""
 
     def sequence(self, count: Number, member: Callable[[Number], Tensor]) -> Family:
         """``count`` tensors, each by its number."""
@@ -111,6 +111,15 @@ class Rule(Protocol):
 
     def flatten(self, x: Tensor, dim: int, sections: Sections) -> Tensor:
         """Axes ``dim`` and the next as one, of as many equal ``sections`` as the first is long."""
+
+    def reshape(self, x: Tensor, kept: int, *axes: Number) -> Tensor:
+        """``x`` with all axes but the first ``kept`` read in row-major order as ``axes``, of which there are as many elements.
+
+        That a reshape reads what lies behind leading dimensions alike for each of their positions is a law of row-major order.
+        """
+
+    def rows(self, operator: str, x: Tensor) -> Tensor:
+        """A function of each row, the elements along the last axis, that has as many elements."""
 
     def apply(self, operator: str, *operands: Tensor) -> Tensor:
         """An element-wise function of tensors with the same axes."""

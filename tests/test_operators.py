@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from itertools import product
 
 import pytest
 import torch
@@ -10,7 +11,8 @@ import torch.nn.functional as F
 
 from fuzz.program import Input, Program, Step, Var
 from optimus.effects import effects
-from optimus.operators import bind
+from optimus.operators import COMPLEX_STEADY, STEADY, bind, is_elementwise, keeps_bits
+from verify.compare import differing_bits
 
 X, Y = Var("x"), Var("y")
 
@@ -98,3 +100,64 @@ def test_batch_norm_writes_its_statistics():
     step = Step("r", F.batch_norm, (X, Var("mean"), Var("var")), (("training", True),))
     node = next(n for n in Program(inputs, (step,), ("r",)).graph().graph.nodes if n.op.startswith("call"))
     assert [n.name for n in effects(node).writes] == ["mean", "var"]
+
+
+UNSTEADY = ["sigmoid", "silu", "gelu", "elu", "softplus", "mish", "selu", "atan2", "sinh", "cosh", "pow", "sum", "mean", "softmax", "cumsum"]
+
+
+@pytest.mark.parametrize("name", UNSTEADY)
+def test_what_may_round_by_place_is_not_relied_on(name):
+    args = (Y,) if name in ("pow", "atan2") else (0,) if name in ("softmax", "cumsum") else ()
+    target = getattr(F, name, None) if name in ("silu", "gelu", "elu", "softplus", "mish", "selu") else name
+    assert not keeps_bits(node_of(target, X, *args))
+
+
+@pytest.mark.parametrize(("target", "args", "kwargs"), [("add", (X, Y), {}), ("pow", (X, 2), {}), ("t", (X,), {}), (operator.sub, (1, X), {})])
+def test_what_rounds_alike_everywhere_is_relied_on(target, args, kwargs):
+    assert keeps_bits(node_of(target, *args, **kwargs))
+
+
+def test_a_factor_is_rounded_by_place_in_half_precision():
+    assert not keeps_bits(node_of("add", X, Y, alpha=0.3))
+
+
+CALLS = {"clamp": lambda x: x.clamp(-1, 1), "where": lambda x: torch.where(x == x.abs(), x, 0), "masked_fill": lambda x: x.masked_fill(x == 0, 1)}
+REAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.bool)
+
+
+def _calls(name):
+    """The element-wise overloads of an operator whose arguments are tensors and numbers: how many tensors each takes, and the call."""
+    if name in CALLS:
+        yield 1, CALLS[name]
+        return
+    packet = getattr(torch.ops.aten, name)
+    for overload in (getattr(packet, o) for o in packet.overloads() if not o.endswith("out")):
+        given = [str(a.type) for a in overload._schema.arguments if not a.has_default_value()]
+        if torch.Tag.pointwise in overload.tags and given[:1] == ["Tensor"] and set(given) <= {"Tensor", "number", "Scalar", "float", "int"}:
+            rest = [2 if kind == "int" else 1.3 for kind in given if kind != "Tensor"]
+            yield len(given) - len(rest), lambda *tensors, overload=overload, rest=rest: overload(*tensors, *rest)
+
+
+@pytest.mark.parametrize("name", sorted(STEADY))
+def test_the_place_in_memory_changes_no_bit(name):
+    """Operands turned in memory, and their copies in the order of their indices."""
+    compared = 0
+    for dtype in (*REAL, *([torch.complex64] if name in COMPLEX_STEADY else [])):
+        for (count, call), shape in product(_calls(name), [(3, 5, 7), (4, 4, 16), (5, 1, 33)]):
+            torch.manual_seed(0)
+            wide = torch.complex128 if dtype.is_complex else torch.float64
+            turned = [(torch.randn(shape, dtype=wide) * 2).to(dtype).transpose(0, 1) for _ in range(count)]
+            try:
+                one, other = call(*turned), call(*(t.contiguous() for t in turned))
+            except RuntimeError:  # not for this dtype
+                continue
+            compared += 1
+            assert not differing_bits(one.contiguous(), other).any(), (dtype, shape)
+    assert compared
+
+
+def test_an_alias_is_as_elementwise_as_what_it_names():
+    assert is_elementwise(bind(node_of(torch.special.expit, X)))
+    assert is_elementwise(bind(node_of(F.sigmoid, X)))
+    assert not is_elementwise(bind(node_of(torch.ops.aten.max.dim, X, 0)))
+    assert is_elementwise(bind(node_of(torch.ops.aten.max.other, X, Y)))

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+from optimus.passes.batch_clamp import BatchClamp
+from optimus.passes.batch_detach import BatchDetach
 from optimus.passes.batch_layernorm import BatchLayernorm
 from optimus.passes.batch_linear import BatchLinear
+from optimus.passes.batch_linear_lhs import BatchLinearLhs
+from optimus.passes.batch_nan_to_num import BatchNanToNum
+from optimus.passes.batch_relu import BatchRelu
+from optimus.passes.batch_sigmoid import BatchSigmoid
 from optimus.passes.batch_tanh import BatchTanh
 from optimus.passes.einsum_to_pointwise import EinsumToPointwise
+from optimus.passes.merge_getitem_cat import MergeGetitemCat
 from optimus.passes.merge_splits import MergeSplits
 from optimus.passes.move_reshape_out_of_split_stack import MoveReshapeOutOfSplitStack
+from optimus.passes.mutate_cat import MutateCat
 from optimus.passes.normalization import Normalization
+from optimus.passes.remove_split_with_size_one import RemoveSplitWithSizeOne
 from optimus.passes.split_cat import SplitCat
+from optimus.passes.split_cat_to_slices import SplitCatToSlices
+from optimus.passes.split_stack_to_cats import SplitStackToCats
+from optimus.passes.unbind_cat_to_view import UnbindCatToView
 from optimus.passes.unbind_stack import UnbindStack
+from optimus.passes.unbind_stack_to_slices import UnbindStackToSlices
 from optimus.pattern import Pattern
 
 BUILT_IN: tuple[Pattern, ...] = (
+    BatchLinearLhs(),
     BatchLinear(),
     BatchTanh(),
+    BatchSigmoid(),
+    BatchRelu(),
+    BatchDetach(),
+    BatchClamp(),
+    BatchNanToNum(),
     BatchLayernorm(),
     Normalization(),
+    RemoveSplitWithSizeOne(),
+    MergeGetitemCat(),
     MergeSplits(),
+    MutateCat(),
     SplitCat(),
     UnbindStack(),
+    SplitCatToSlices(),
+    UnbindCatToView(),
+    SplitStackToCats(),
+    UnbindStackToSlices(),
     MoveReshapeOutOfSplitStack(),
     EinsumToPointwise(),
 )

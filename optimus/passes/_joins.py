@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from optimus.forms import Cut, Join, Run, cut_of, equal_sizes, join_of, runs
 from optimus.laws import Law
-from optimus.pattern import Decline, Exactness, Match, VerticalPattern
+from optimus.pattern import Decline, Exactness, Match, VerticalPattern, at_least
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
 from optimus.state import GraphState
@@ -66,7 +66,18 @@ def inside_another_join(rule: Rule) -> tuple[Any, Any]:
     return rule.join(1, a, b, c, d), rule.join(1, a, rule.join(1, b, c), d)
 
 
-def joined_elsewhere(rule: Rule, cut: Literal["split", "unbind"]) -> None:
+def joined_along(rule: Rule) -> None:
+    """All pieces joined along the cut, and a run of them."""
+    count, first, length = rule.number("count", 1), rule.number("first"), rule.number("length", 1)
+    rule.suppose(first + length <= count)
+    sections = rule.sections("section", count)
+    x = rule.tensor("x", rule.number("left"), sections.total, rule.number("right"))
+    pieces, run = rule.split(x, 1, sections), sections.between(first, length)
+    rule.equal("all pieces", rule.cat(pieces, 1), x)
+    rule.equal("a run", rule.cat(pieces.between(first, length), 1), rule.narrow(x, 1, sections.offset(first), run.total))
+
+
+def joined_elsewhere(rule: Rule, cut: Literal["split", "unbind"], joins: tuple[str, ...] = ("cat", "stack")) -> None:
     """Equal pieces, ``length`` of ``count``, stacked at any place, and joined along a dimension to the left or right of the cut."""
     count, first, length = rule.number("pieces", 1), rule.number("from"), rule.number("many", 1)
     rule.suppose(first + length <= count)
@@ -84,9 +95,9 @@ def joined_elsewhere(rule: Rule, cut: Literal["split", "unbind"]) -> None:
         apart = rule.narrow(x, 3, first, length)
         rightmost = 4
     pieces = pieces.between(first, length)
-    for dim in range(rightmost + 3):
+    for dim in range(rightmost + 3) if "stack" in joins else ():
         rule.equal(f"stacked as axis {dim}", rule.stack(pieces, dim), rule.move(apart, 3, dim))
-    for dim, extent in ((1, left), (rightmost, right)):
+    for dim, extent in ((1, left), (rightmost, right)) if "cat" in joins else ():
         wide = rule.sections(f"wide_{dim}", length, extent)
         rule.equal(f"joined along axis {dim}", rule.cat(pieces, dim, wide), rule.flatten(rule.move(apart, 3, dim), dim, wide))
 
@@ -109,7 +120,8 @@ class Found:
 class RunsToSections(VerticalPattern):
     """The common part of the patterns that put one view of the whole in the place of a run of pieces.
 
-    ``cut`` and ``join``: the operators it looks at. ``along``: whether the join is along the dimension of the cut.
+    ``cut`` and ``join``: the operators it looks at. ``along``: whether the join has to be along the dimension of the cut, or not;
+    None: both. ``alone``: whether the join has to have no other inputs.
     """
 
     threshold_to_cat: int = 10
@@ -120,6 +132,10 @@ class RunsToSections(VerticalPattern):
     join: ClassVar[Literal["cat", "stack"]]
     along: ClassVar[bool | None] = None
     alone: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "threshold_to_cat", 2)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         join = join_of(node)

@@ -11,6 +11,7 @@ from optimus.horizontal import shape_key
 from optimus.operators import bind, bound
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Rule, Tensor
 from optimus.state import GraphState
 from optimus.values import is_row_major, is_static, same_size, tensor
 
@@ -73,6 +74,28 @@ class BatchLayernorm(HorizontalPattern):
     }
     cases = (plain, affine, weight_only, two_dimensions)
     declines = (other_eps, wider_affine, transposed)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """Any number of norms of rows of any width, with and without weight and bias."""
+        count, lead, width = rule.number("count", 1), rule.number("lead"), rule.number("width")
+        x, w, b = rule.family("x", count, lead, width), rule.family("w", count, width), rule.family("b", count, width)
+
+        def norm(x: Tensor) -> Tensor:
+            return rule.rows("norm", x)
+
+        def weighted(x: Tensor, w: Tensor) -> Tensor:
+            return rule.apply("mul", norm(x), rule.expand(w, 0, lead))
+
+        def affine(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+            return rule.apply("add", weighted(x, w), rule.expand(b, 0, lead))
+
+        joint = rule.rows("norm", rule.stack(x, 1))
+        scaled = rule.apply("mul", joint, rule.expand(rule.stack(w, 0), 0, lead))
+        shifted = rule.apply("add", scaled, rule.expand(rule.stack(b, 0), 0, lead))
+        rule.equal("plain", rule.each(norm, x), rule.unbind(joint, 1))
+        rule.equal("with weight", rule.each(weighted, x, w), rule.unbind(scaled, 1))
+        rule.equal("with weight and bias", rule.each(affine, x, w, b), rule.unbind(shifted, 1))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
         call = bind(node)

@@ -8,6 +8,7 @@ from torch.fx import Node
 from optimus.operators import bind
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Rule
 from optimus.state import GraphState
 from optimus.values import tensor
 
@@ -80,6 +81,14 @@ class EinsumToPointwise(VerticalPattern):
     }
     cases = (with_bias, other_letters, implicit_result)
     declines = (diagonal, not_summed, batched_product, integers, half_precision, under_autocast)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """Any extents."""
+        p, q, r, s = (rule.number(name) for name in "pqrs")
+        x, w = rule.tensor("x", p, q, r), rule.tensor("w", p, q, r, s)
+        products = rule.apply("mul", rule.expand(x, 3, s), w)
+        rule.equal("the sums", rule.contract("pqr,pqrs->pqs", x, w), rule.contract("pqrs->pqs", products))
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         call = bind(node)

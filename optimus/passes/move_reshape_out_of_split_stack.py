@@ -11,6 +11,7 @@ from optimus.operators import bind
 from optimus.passes._joins import rejoin, section
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Rule
 from optimus.state import GraphState
 from optimus.values import tensor
 
@@ -72,6 +73,21 @@ class MoveReshapeOutOfSplitStack(VerticalPattern):
 
     threshold_to_cat: int = 10
     """Runs of fewer pieces are left alone unless they are all pieces of their split."""
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """A run of equal pieces, each reshaped to one shape, stacked at the front; moving the new axis is what ``stack`` does then."""
+        count, first, length = rule.number("count", 1), rule.number("first"), rule.number("length", 1)
+        rule.suppose(first + length <= count)
+        left, right, one, other = (rule.number(name) for name in ("left", "right", "one", "other"))
+        equal = rule.sections("equal", count, rule.number("each"))
+        x = rule.tensor("x", left, equal.total, right)
+        run = equal.between(first, length)
+        pieces = rule.each(lambda p: rule.reshape(p, 0, one, other), rule.split(x, 1, equal).between(first, length))
+        apart = rule.unflatten(rule.narrow(x, 1, equal.offset(first), run.total), 1, run)
+        whole = rule.reshape(rule.move(apart, 1, 0), 1, one, other)
+        for dim in range(3):
+            rule.equal(f"stacked as axis {dim}", rule.stack(pieces, dim), rule.move(whole, 0, dim))
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         join = join_of(node)

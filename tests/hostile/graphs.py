@@ -17,7 +17,7 @@ def join_within_a_join(a, b, c):
     return torch.cat([torch.cat([a, b], dim=1), c], dim=0)
 
 
-@graphs(lambda: [randn(3, 6)], fires=("split_cat_pass", "unbind_stack_pass"))
+@graphs(lambda: [randn(3, 6)], fires=("mutate_cat_pass", "unbind_stack_pass"))
 def matches_within_matches(x):
     p = torch.split(torch.cat(torch.split(x, 2, 1), 1), 3, 1)
     u = torch.unbind(torch.stack(torch.unbind(torch.cat(p, 1), 1)))
@@ -30,7 +30,7 @@ def one_split_many_joins(x):
     return torch.cat(p, 1).sin(), torch.cat(p, 0).cos(), torch.stack(p).exp(), torch.stack(p, 2).neg(), p[0] + p[1] * p[2]
 
 
-@graphs(lambda: [randn(3, 6)], fires=("split_cat_pass",))
+@graphs(lambda: [randn(3, 6)], fires=("mutate_cat_pass",))
 def many_equal_splits(x):
     return torch.cat([torch.split(x, 2, 1)[i] for i in range(3)], 1).sin(), torch.cat(torch.split(x, 2, 1), 1).cos()
 
@@ -84,7 +84,7 @@ def reader_before_the_join(x):
     return late + torch.cat([early, early, early], 1), torch.cat([c, early], 1)
 
 
-@graphs(lambda: [randn(3, 6)], fires=("split_cat_pass",))
+@graphs(lambda: [randn(3, 6)], fires=("merge_getitem_cat_pass",))
 def readers_on_both_sides_of_a_run(x):
     p = torch.split(x, [1, 1, 2, 2], 1)
     early = p[3].exp()

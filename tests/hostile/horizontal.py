@@ -223,12 +223,12 @@ def with_and_without_bias(*t):
     return linears([None, (4,), None, (4,), None])(*t)
 
 
-@bias(lambda: [randn(4, 3), *many(3, 4, 3), randn(4)], fires=("batch_linear",))
+@bias(lambda: [randn(4, 3), *many(3, 4, 3), randn(4)], fires=("batch_linear_lhs",))
 def one_bias_for_all(x, u, v, w, b):
     return F.linear(x, u, b), F.linear(x, v, b), F.linear(x * 2, w, bias=b)
 
 
-@bias(lambda: [randn(3, 4), *many(3, 5, 4), *many(3, 5)], fires=("batch_linear",), inductor=True)
+@bias(lambda: [randn(3, 4), *many(3, 5, 4), *many(3, 5)], fires=("batch_linear_lhs",), inductor=True)
 def one_input_for_all(x, u, v, w, a, b, c):
     """Rows of the joint product lie apart; ``view`` must not notice."""
     return F.linear(x, u, a).view(15), F.linear(x, v, b).view(-1), F.linear(x, w, c).t().contiguous().view(5, 3)
@@ -499,7 +499,7 @@ def one_layer_used_three_times():
     return Model()
 
 
-@flags(lambda: [randn(3, 4)], module=True, fires=("batch_linear",))
+@flags(lambda: [randn(3, 4)], module=True, fires=("batch_linear_lhs",))
 def layer_that_gets_no_gradient():
     class Model(nn.Module):
         def __init__(self):

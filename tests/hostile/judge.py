@@ -12,24 +12,28 @@ import torch
 from torch._dynamo.utils import counters
 from torch.func import functional_call
 
+from optimus.passes import BUILT_IN
 from optimus.pattern import Exactness, HorizontalPattern, Pattern
-from optimus.plan import Plan, default_plan, lookup, replace_options
+from optimus.plan import Plan, lookup, replace_options
 from optimus.production import clear_journals, journals
 from tests.hostile.registry import Hostile
 from verify.compare import Reference, Run, differences, observe, reference
 from verify.differential import quiet
 
 
-def _small_groups(pattern: Pattern, **options: object) -> Pattern:
-    return replace_options(pattern, {"min_fuse_set_size": 2, **options}) if isinstance(pattern, HorizontalPattern) else pattern
+def _eager(pattern: Pattern, **options: object) -> Pattern:
+    if isinstance(pattern, HorizontalPattern):
+        return replace_options(pattern, {"min_fuse_set_size": 2, **options})
+    return replace_options(pattern, {"threshold_to_cat": 2}) if "threshold_to_cat" in pattern.options() else pattern
 
 
-FULL = Plan(tuple(_small_groups(p, fuse_returned=True) for p in default_plan()))
+FULL = Plan(tuple(_eager(p, fuse_returned=True) for p in BUILT_IN))
 """Every pattern, as eager to apply as it can be made."""
 
-UNRETURNED = Plan(tuple(map(_small_groups, default_plan())))
+UNRETURNED = Plan(tuple(map(_eager, BUILT_IN)))
 """The same, but for members whose results are returned: what Inductor gets."""
 BARE = FULL.without("normalization_pass")
+BACKWARDS = Plan(FULL.steps[::-1])
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def compiled(program: Hostile, way: str, compiler: str = "aot_eager", *, rewriti
     torch._dynamo.reset()
     counters.clear()
     clear_journals()
-    plan = UNRETURNED if compiler == "inductor" else BARE if way == "bare" else FULL
+    plan = UNRETURNED if compiler == "inductor" else {"bare": BARE, "backwards": BACKWARDS}.get(way, FULL)
     options = {"compiler": compiler, "plan": plan} if rewriting else None
     body = program.build()
     captured = torch._dynamo.config.patch(capture_scalar_outputs=program.capture, capture_dynamic_output_shape_ops=program.capture)

@@ -20,7 +20,7 @@ def joins_are_contiguous(x):
     return torch.cat(torch.split(x, 2, 1), 0), torch.stack(torch.split(x, 2, 1), 2), torch.cat(torch.split(x, 2, 1), 1)
 
 
-@results(lambda: [randn(4, 6)], fires=("split_cat_pass",))
+@results(lambda: [randn(4, 6)], fires=("merge_getitem_cat_pass",))
 def run_is_contiguous(x):
     a, b, c = torch.split(x, 2, 1)
     return torch.cat([b, c], 1), a
@@ -61,7 +61,7 @@ def join_of_expanded_pieces(x):
     return torch.cat(torch.split(y, 2), 0), torch.stack(torch.unbind(y, 1)), torch.cat(torch.split(y, 2, 1), 1)
 
 
-@results(lambda: [randn(3, 4), *many(2, 4, 4)], fires=("batch_linear",))
+@results(lambda: [randn(3, 4), *many(2, 4, 4)], fires=("batch_linear_lhs",))
 def linears_are_contiguous(x, v, w):
     return F.linear(x, v), F.linear(x, w)
 

@@ -20,7 +20,7 @@ def half_of_the_members_without_gradients(*xs):
     return torch.cat(a), torch.cat(b)
 
 
-@grads(lambda: [randn(3, 4)], module=True, fires=("batch_linear",))
+@grads(lambda: [randn(3, 4)], module=True, fires=("batch_linear_lhs",))
 def half_of_the_layers_without_gradients():
     class Model(nn.Module):
         def __init__(self):
@@ -75,7 +75,7 @@ def cut_without_and_joined_with_gradients(x):
     return torch.cat(p, 1) * 2, torch.stack(u, 1) * y.t()
 
 
-@grads(lambda: [randn(3, 6)], fires=("split_cat_pass", "unbind_stack_pass"))
+@grads(lambda: [randn(3, 6)], fires=("mutate_cat_pass", "unbind_stack_pass"))
 def all_within_a_region(x):
     with torch.no_grad():
         y = x * 1
@@ -310,7 +310,7 @@ def two_checkpoints(a, b, c, d):
     return checkpoint(inner, a, b, use_reentrant=False) + checkpoint(inner, c, d, use_reentrant=False)
 
 
-@regions(lambda: [randn(3, 6)], fires=("split_cat_pass",))
+@regions(lambda: [randn(3, 6)], fires=("mutate_cat_pass",))
 def cut_and_joined_in_a_checkpoint(x):
     def inner(y):
         return torch.cat(torch.split(y, 2, 1), 1).sin(), torch.stack(torch.unbind(y, 1), 0).cos()

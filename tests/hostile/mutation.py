@@ -19,7 +19,7 @@ def source_written_after_the_cat(x):
     return y * 2
 
 
-@copies(lambda: [randn(3, 4)], grad=False, fires=("split_cat_pass",))
+@copies(lambda: [randn(3, 4)], grad=False, fires=("mutate_cat_pass",))
 def cat_written(x):
     """The caller's tensor stays as it is."""
     a, b = torch.split(x, [2, 2], dim=1)
@@ -49,7 +49,7 @@ def stack_written(x):
     return y, x + 1
 
 
-@copies(lambda: [randn(3, 4)], fires=("split_cat_pass",))
+@copies(lambda: [randn(3, 4)], fires=("mutate_cat_pass",))
 def written_in_training(x):
     y = x * 2
     z = torch.cat(torch.split(y, 2, dim=1), dim=1)
@@ -65,19 +65,19 @@ def intermediate_written_after_the_cat(x):
     return z, y.sin()
 
 
-@copies(lambda: [randn(3, 4)], grad=False, fires=("split_cat_pass", "unbind_stack_pass"))
+@copies(lambda: [randn(3, 4)], grad=False, fires=("mutate_cat_pass", "unbind_stack_pass"))
 def returned_for_the_caller_to_write(x):
     """Results share no memory with the input, or with one another."""
     return torch.cat(torch.split(x, 2, 1), 1), torch.cat(torch.split(x, 2, 1), 1), torch.stack(x.unbind(), 1), torch.stack(x.unbind())
 
 
-@copies(lambda: [randn(3, 6)], grad=False, fires=("split_cat_pass",))
+@copies(lambda: [randn(3, 6)], grad=False, fires=("merge_getitem_cat_pass",))
 def returned_run_and_its_source(x):
     a, b, c = torch.split(x, 2, 1)
     return torch.cat([a, b], 1), c, x
 
 
-@copies(lambda: [randn(3, 6)], fires=("split_cat_pass",))
+@copies(lambda: [randn(3, 6)], fires=("mutate_cat_pass",))
 def returned_run_beside_views(x):
     y = x.exp()
     a, b, c = torch.split(y, 2, 1)
@@ -688,7 +688,7 @@ def inner_pieces_returned(x):
     return s[0], a, b
 
 
-@aliases(lambda: [randn(2, 12)], grad=False, fires=("split_cat_pass",))
+@aliases(lambda: [randn(2, 12)], grad=False, fires=("merge_getitem_cat_pass",))
 def other_pieces_returned(x):
     a, b, c, d = torch.split(x, [4, 2, 3, 3], dim=1)
     return a, torch.cat([b, c], 1), d

@@ -272,7 +272,7 @@ def attention_that_drops_nothing(q, k, v):
     return torch.matmul(F.dropout(s, 0.0), v)
 
 
-@attention(lambda: [randn(2, 5, 8), *many(3, 8, 8), *many(3, 8)], fires=("batch_linear",), inductor=True)
+@attention(lambda: [randn(2, 5, 8), *many(3, 8, 8), *many(3, 8)], fires=("batch_linear_lhs",), inductor=True)
 def projections_of_attention(x, u, v, w, a, b, c):
     """Three linears of one input, each cut into heads by ``view``."""
 

@@ -47,8 +47,12 @@ class Hostile:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """``plain``; ``inference``: no gradients at all; ``dynamic``: symbolic sizes; ``bare``: without ``normalization_pass`` in front."""
+        """``plain``; ``inference``: no gradients at all; ``dynamic``: symbolic sizes; ``bare``: without ``normalization_pass`` in front.
+
+        ``backwards``: the plan from its end, for programs that several vertical patterns could rewrite.
+        """
         chosen = {"plain": True, "inference": self.grad and self.inference, "dynamic": self.dynamic, "bare": self.bare}
+        chosen["backwards"] = self.name.partition("/")[0] in ("mutation", "sections", "split_cat", "stack_unbind")
         return tuple(way for way, wanted in chosen.items() if wanted)
 
     def build(self) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from tests.hostile.registry import kind, many, randn
 sizes = kind("symbolic sizes")
 
 
-@sizes(lambda: [randn(6, 4)], other=lambda: [randn(10, 3)], fires=("split_cat_pass",))
+@sizes(lambda: [randn(6, 4)], other=lambda: [randn(10, 3)], fires=("mutate_cat_pass",))
 def sizes_computed_in_the_program(x):
     """Sections by symbols: nothing may be fixed at what it was the first time."""
     n = x.shape[0]
@@ -117,7 +117,7 @@ def one_column_reinterpreted_without_another_graph(x):
 data = kind("sizes from values", capture=True, dynamic=False)
 
 
-@data(lambda: [randn(9, 2), torch.tensor([6, 3])], other=lambda: [randn(9, 2), torch.tensor([2, 7])], fires=("split_cat_pass",))
+@data(lambda: [randn(9, 2), torch.tensor([6, 3])], other=lambda: [randn(9, 2), torch.tensor([2, 7])], fires=("mutate_cat_pass",))
 def two_sections_from_values(x, counts):
     """https://github.com/pytorch/pytorch/issues/117268 Exact at run time, unknown before."""
     a, b = counts.tolist()
@@ -125,7 +125,7 @@ def two_sections_from_values(x, counts):
     return torch.cat([left, right]) * 2, torch.cat([right, left]), left.sum(0), right * 2
 
 
-@data(lambda: [randn(9, 2), torch.tensor([6, 2, 1])], other=lambda: [randn(9, 2), torch.tensor([0, 4, 5])], fires=("split_cat_pass",))
+@data(lambda: [randn(9, 2), torch.tensor([6, 2, 1])], other=lambda: [randn(9, 2), torch.tensor([0, 4, 5])], fires=("merge_getitem_cat_pass",))
 def run_of_sections_from_values(x, counts):
     a, b, c = counts.tolist()
     p, q, r = torch.split(x, [a, b, c])

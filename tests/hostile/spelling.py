@@ -27,7 +27,7 @@ def other_names_of_cat(a, b):
     return torch.concatenate([a, b], dim=-1) + torch.concat([b, a], dim=-1)
 
 
-@spelling(lambda: [randn(3, 6)], fires=("split_cat_pass",))
+@spelling(lambda: [randn(3, 6)], fires=("mutate_cat_pass",))
 def other_names_of_split(x):
     joined = [
         torch.cat(torch.split(tensor=x, split_size_or_sections=2, dim=1), 1),
@@ -53,7 +53,7 @@ def other_joins(x):
     return torch.hstack(p), torch.vstack(p), torch.dstack(p), torch.column_stack(p), torch.row_stack(p)
 
 
-@spelling(lambda: [randn(3, 6)], fires=("split_cat_pass",))
+@spelling(lambda: [randn(3, 6)], fires=("mutate_cat_pass",))
 def operators_by_overload(x):
     ops = torch.ops.aten
     a = ops.cat.default(ops.split.Tensor(x, 2, 1), 1)

@@ -16,7 +16,7 @@ def rotated(x):
     return torch.cat((second, third, first), dim=1)
 
 
-@order(lambda: [randn(3, 8)], fires=("split_cat_pass",))
+@order(lambda: [randn(3, 8)], fires=("mutate_cat_pass",))
 def in_order(x):
     first, second, third = torch.split(x, [4, 1, 3], dim=1)
     return torch.cat((first, second, third), dim=1) * 2
@@ -57,7 +57,7 @@ def first_and_last_input_are_one(x):
     return torch.cat([a, b, a], dim=1).cos()
 
 
-@order(lambda: [randn(7, 3, 2)], fires=("split_cat_pass",), other=lambda: [randn(7, 4, 5)], inductor=True)
+@order(lambda: [randn(7, 3, 2)], fires=("mutate_cat_pass",), other=lambda: [randn(7, 4, 5)], inductor=True)
 def chosen_by_comprehension(x):
     """https://github.com/pytorch/pytorch/issues/122379 All seven survive, in a new tensor."""
     parts = torch.split(x, 1, 0)
@@ -107,7 +107,7 @@ def one_run_twice_in_a_join(x):
     return torch.cat([p[1], p[2], p[1], p[2]], dim=1).exp(), p[0]
 
 
-@order(lambda: [randn(3, 8)], fires=("split_cat_pass",))
+@order(lambda: [randn(3, 8)], fires=("merge_getitem_cat_pass",))
 def two_runs_apart(x):
     p = torch.split(x, [1, 2, 2, 3], dim=1)
     return torch.cat([p[2], p[3], p[0], p[1]], dim=1).exp()
@@ -282,7 +282,7 @@ def part_of_the_pieces_joined_elsewhere(x):
     return torch.cat(p[1:3], 2).sin(), p[0], p[3]
 
 
-@dims(lambda: [randn(3, 6)], fires=("split_cat_pass",), bare=True)
+@dims(lambda: [randn(3, 6)], fires=("mutate_cat_pass",), bare=True)
 def both_counted_from_the_back(x):
     return torch.cat(torch.split(x, 2, dim=-1), dim=-1).sin()
 
@@ -293,7 +293,7 @@ def cut_from_the_back_joined_in_front(x):
     return torch.cat([p[0], p[1]], dim=-2).sin(), p[2]
 
 
-@dims(lambda: [randn(3, 8)], fires=("split_cat_pass",), bare=True)
+@dims(lambda: [randn(3, 8)], fires=("merge_getitem_cat_pass",), bare=True)
 def run_counted_from_the_back(x):
     """A slice of the last dimension, not the whole tensor."""
     p = torch.split(x, 2, dim=-1)
@@ -322,19 +322,19 @@ def cube(x):
 extreme = kind("empty, single and unit sections")
 
 
-@extreme(lambda: [randn(4, 8)], fires=("split_cat_pass",), inductor=True)
+@extreme(lambda: [randn(4, 8)], fires=("merge_getitem_cat_pass",), inductor=True)
 def empty_section_in_front(x):
     s = torch.split(x, [0, 2, 2, 4], dim=1)
     return torch.cat([s[1], s[2]], dim=1) * 2, s[3] + 1
 
 
-@extreme(lambda: [randn(4, 6)], fires=("split_cat_pass",))
+@extreme(lambda: [randn(4, 6)], fires=("merge_getitem_cat_pass",))
 def empty_section_in_use(x):
     s = torch.split(x, [2, 0, 2, 2], dim=1)
     return torch.cat([s[2], s[3]], dim=1) * 2, torch.relu(s[1]), torch.relu(s[0])
 
 
-@extreme(lambda: [randn(4, 6)], fires=("split_cat_pass",))
+@extreme(lambda: [randn(4, 6)], fires=("merge_getitem_cat_pass",))
 def empty_section_inside_a_run(x):
     s = torch.split(x, [2, 2, 0, 1, 1], dim=1)
     return torch.cat([s[1], s[2], s[3]], dim=1) * 2, s[0], s[4]
@@ -459,7 +459,7 @@ def remainder_of_chunk(x):
     return tuple(t + 1 for t in torch.chunk(x, 3, 1))
 
 
-@uneven(lambda: [randn(3, 10)], fires=("split_cat_pass",), inductor=True)
+@uneven(lambda: [randn(3, 10)], fires=("merge_getitem_cat_pass",), inductor=True)
 def remainder_joined(x):
     a, b, c = torch.split(x, 4, 1)
     return torch.cat([b, c], 1).sin(), a.cos()
@@ -589,14 +589,14 @@ def empty_sections_within(x):
     return s[0] + 1, s[1], a, b.sin(), c
 
 
-@nested(lambda: [randn(2, 9)], fires=("merge_splits_pass", "split_cat_pass"))
+@nested(lambda: [randn(2, 9)], fires=("merge_splits_pass", "mutate_cat_pass"))
 def inner_pieces_put_back(x):
     s = torch.split(x, [4, 5], dim=1)
     t = torch.split(s[1], [2, 3], dim=1)
     return torch.cat([s[0], t[0], t[1]], dim=1).exp()
 
 
-@nested(lambda: [randn(2, 9)], fires=("split_cat_pass",))
+@nested(lambda: [randn(2, 9)], fires=("mutate_cat_pass",))
 def joined_then_cut_again(x):
     a, b, c = torch.split(x, [2, 3, 4], dim=1)
     d, e = torch.split(torch.cat([a, b, c], dim=1), [5, 4], dim=1)
@@ -620,7 +620,7 @@ def cut_off_one_after_the_other(x):
     return (*out, x)
 
 
-@nested(lambda: [randn(3, 4, 5)], fires=("split_cat_pass",))
+@nested(lambda: [randn(3, 4, 5)], fires=("mutate_cat_pass",))
 def unbound_piece(x):
     a, b = torch.split(x, [1, 2])
     c, d = torch.unbind(b)
@@ -797,7 +797,7 @@ def complex_and_real(x, y):
     return torch.cat([a, b, y], dim=1), torch.cat([a, b], dim=1).conj() * 2
 
 
-@types(lambda: [randn(3, 6, dtype=torch.float64)], fires=("split_cat_pass",))
+@types(lambda: [randn(3, 6, dtype=torch.float64)], fires=("mutate_cat_pass",))
 def doubles(x):
     return torch.cat(torch.split(x, 2, dim=1), dim=1) + torch.tensor(0.1)
 

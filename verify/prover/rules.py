@@ -61,7 +61,7 @@ class Ragged:
 
     def size(self, k: Int) -> Int:
         """See :class:`optimus.rule.Rule`."""
-        return self._size(_lifted(k))
+        return self._size(_lifted(k)) if self.each is None else self.each
 
     def offset(self, k: Int) -> Int:
         """See :class:`optimus.rule.Rule`."""
@@ -72,14 +72,12 @@ class Ragged:
         return _between(self, first, count)
 
     def facts(self, places: Sequence[z3.ArithRef]) -> list[z3.BoolRef]:
-        """What is known of ``places``. Sizes beyond the last section count as 0."""
+        """What is known of ``places``. Beyond the last section there are more, of sizes that do not matter."""
         found: list[z3.BoolRef] = [self._offset(z3.IntVal(0)) == 0]
         for k in places:
-            found += [self._size(k) >= 0, self._offset(k + 1) == self._offset(k) + self._size(k)]
-            if self.each is not None:
-                found.append(z3.Implies(z3.And(k >= 0, k < self.count), self._size(k) == self.each))
+            found += [self.size(k) >= 0, self._offset(k + 1) == self._offset(k) + self.size(k)]
         for a, b in itertools.permutations(places, 2):
-            found.append(z3.Implies(a < b, self._offset(a) + self._size(a) <= self._offset(b)))
+            found.append(z3.Implies(a < b, self._offset(a) + self.size(a) <= self._offset(b)))
         return found
 
 
@@ -154,6 +152,7 @@ class SolverRule:
     _ragged: list[Ragged] = field(default_factory=list)
     _spots: dict[Any, tuple[AnySections, Spot, list[z3.BoolRef]]] = field(default_factory=dict)
     _given: list[z3.BoolRef] = field(default_factory=list)
+    _reshapes: dict[tuple[str, int], str] = field(default_factory=dict)
 
     # ------------------------------------------------------------------------------------------------- numbers
 
@@ -210,6 +209,9 @@ class SolverRule:
                 found += spots[name]
                 stack += spots[name]
             stack += term.children()
+            summed = self.task.logic.extensional.get(term.get_id())
+            for part in summed.parts if summed is not None else ():
+                stack.append(part.body(tuple(z3.Int(f"inside_{d}") for d in range(len(part.extents)))))
         return found + [f for ragged, known in places.items() for f in ragged.facts(list(known))]
 
     @contextmanager
@@ -276,9 +278,13 @@ class SolverRule:
         """See :class:`optimus.rule.Rule`."""
         return Tensor(axes, lambda i: self.task.logic.element(name, i))
 
-    def family(self, name: str, count: Int, *axes: Int) -> Family:
+    def family(self, name: str, count: Int, *axes: Int | Callable[[Int], Int]) -> Family:
         """See :class:`optimus.rule.Rule`."""
-        return Family(self, count, lambda k: Tensor(axes, lambda i: self.task.logic.element(name, (k, *i))))
+
+        def member(k: Int) -> Tensor:
+            return Tensor(tuple(a(k) if callable(a) else a for a in axes), lambda i: self.task.logic.element(name, (k, *i)))
+
+        return Family(self, count, member)
 
     def sequence(self, count: Int, member: Callable[[Int], Tensor]) -> Family:
         """See :class:`optimus.rule.Rule`."""
@@ -375,6 +381,27 @@ class SolverRule:
         with self.somewhere(sections.count) as (k,):
             self.require("the sections have one size", sections.size(k) == sections.size(0))
         return sections.size(0)
+
+    def reshape(self, x: Tensor, kept: int, *axes: Int) -> Tensor:
+        """See :class:`optimus.rule.Rule`."""
+        source, key = x.axes[kept:], str((x.axes[kept:], axes))
+        kinds = [z3.IntSort()] * len(axes)
+        names = [self._reshapes.setdefault((key, k), self.task.logic.fresh("place")) for k in range(len(source))]
+        places = [z3.Function(name, *kinds, z3.IntSort()) for name in names]
+
+        def element(i: Index) -> Any:
+            return x.element((*i[:kept], *(f(*map(_lifted, i[kept:])) for f in places)))
+
+        return Tensor((*x.axes[:kept], *axes), element)
+
+    def rows(self, operator: str, x: Tensor) -> Tensor:
+        """See :class:`optimus.rule.Rule`."""
+
+        def element(i: Index) -> Any:
+            row = Part((x.axes[-1],), lambda k: x.element((*i[:-1], *k)))
+            return self.task.logic.whole(Symbol(operator), [row], (i[-1],))
+
+        return Tensor(x.axes, element)
 
     def apply(self, operator: str, *operands: Tensor) -> Tensor:
         """See :class:`optimus.rule.Rule`."""

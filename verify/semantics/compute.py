@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from optimus import operators
 from verify.semantics.logic import Index, Part, Symbol
 from verify.semantics.table import TABLE, Use, literal, means
 from verify.semantics.tensor import Storage, Tensor, UnmodelledError, broadcast, broadcast_dims, number, symbolic
@@ -44,15 +45,7 @@ def elementwise(use: Use, op: str) -> Tensor:
 
 def is_elementwise(use: Use) -> bool:
     """Whether PyTorch says that the operator works element by element, on at least one tensor, with one result."""
-    op, overload = use.call.op, use.call.overload
-    if use.several or not any(isinstance(a, Storage) for a in use.args.values()):
-        return False
-    if overload is not None:
-        return torch.Tag.pointwise in overload.tags
-    if op.startswith("reflected_"):
-        return True
-    packet = getattr(torch.ops.aten, op, None)
-    return packet is not None and any(torch.Tag.pointwise in getattr(packet, o).tags for o in packet.overloads())
+    return not use.several and any(isinstance(a, Storage) for a in use.args.values()) and operators.is_elementwise(use.call)
 
 
 # ----------------------------------------------------------------------------------------------------- sums of products
