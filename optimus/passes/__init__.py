@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from optimus.passes.batch_linear import BatchLinear
 from optimus.passes.batch_tanh import BatchTanh
+from optimus.passes.group_linear import GroupLinear
 from optimus.passes.merge_splits import MergeSplits
 from optimus.passes.normalization import Normalization
 from optimus.passes.split_cat import SplitCat
@@ -12,6 +13,7 @@ from optimus.pattern import Pattern
 
 BUILT_IN: tuple[Pattern, ...] = (
     BatchLinear(),
+    GroupLinear(),
     BatchTanh(),
     Normalization(),
     MergeSplits(),

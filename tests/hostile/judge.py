@@ -21,7 +21,7 @@ from verify.differential import quiet
 
 
 def _small_groups(pattern: Pattern, **options: object) -> Pattern:
-    return replace_options(pattern, {"min_fuse_set_size": 2, **options}) if isinstance(pattern, HorizontalPattern) else pattern
+    return replace_options(pattern.judged(), {"min_fuse_set_size": 2, **options}) if isinstance(pattern, HorizontalPattern) else pattern
 
 
 FULL = Plan(tuple(_small_groups(p, fuse_returned=True) for p in default_plan()))
