@@ -64,6 +64,7 @@ def _fake(inputs: Sequence[Tensor], weights: Sequence[Tensor], biases: Biases) -
 
 
 def _loop(inputs: Sequence[Tensor], weights: Sequence[Tensor], biases: Biases) -> list[Tensor]:
+    _check_counts(inputs, weights, biases)
     return [F.linear(x, w, b).contiguous() for x, w, b in zip(inputs, weights, biases, strict=True)]
 
 

@@ -4,9 +4,9 @@ Each module registers functions of plain PyTorch under the kind of fault that th
 of them. A docstring gives the public record where there is one, and the right behaviour where it is not obvious.
 """
 
-from tests.hostile import graphs, horizontal, layout, modes, mutation, numerics, refused, sizes, spelling, split_cat, stack_unbind
+from tests.hostile import graphs, grouped, horizontal, layout, modes, mutation, numerics, refused, sizes, spelling, split_cat, stack_unbind
 from tests.hostile.registry import PROGRAMS, Hostile
 
-MODULES = (graphs, horizontal, layout, modes, mutation, numerics, refused, sizes, spelling, split_cat, stack_unbind)
+MODULES = (graphs, grouped, horizontal, layout, modes, mutation, numerics, refused, sizes, spelling, split_cat, stack_unbind)
 
 __all__ = ["MODULES", "PROGRAMS", "Hostile"]

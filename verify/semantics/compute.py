@@ -142,16 +142,17 @@ def _linear(use: Use, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 @means("optimus::group_linear")
 def group_linear(use: Use) -> list[Tensor]:
     """Several linears, whose biases are vectors. Autocast does not touch its operands, so they are of one dtype by themselves."""
-    inputs, weights = use.storages("inputs"), use.storages("weights")
+    inputs, weights = ([s.read() for s in use.storages(name)] for name in ("inputs", "weights"))
     biases = [b.read() if isinstance(b, Storage) else None for b in use.args["biases"]]
     use.demand(0 < len(inputs) == len(weights) == len(biases))
-    found = []
-    for x, weight, bias in zip((i.read() for i in inputs), (w.read() for w in weights), biases, strict=True):
-        use.demand(all(t.dtype == use.dtype for t in (x, weight, bias) if t is not None))
+    members = list(zip(inputs, weights, biases, strict=True))
+    for x, weight, bias in members:
+        use.demand(all(t.dtype == inputs[0].dtype for t in (x, weight, bias) if t is not None))
+        use.demand(len(x.dims) > 0 and len(weight.dims) == 2)
+        use.same(x.dims[-1], weight.dims[1])
         if bias is not None:
             use.same_dims(bias.dims, weight.dims[:1])
-        found.append(_linear(use, x, weight, bias))
-    return found
+    return [_linear(use, *member) for member in members]
 
 
 @means("mm")
