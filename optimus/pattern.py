@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch.fx import Node
@@ -126,6 +126,8 @@ class Pattern:
     declines: ClassVar[tuple[Case, ...]] = ()
     by_default: ClassVar[bool] = True
     """Whether the default plan has it; else it is there for plans that name it."""
+    judged_with: ClassVar[Mapping[str, Any]] = {}
+    """Options under which the cases hold, where by default the pattern waits for a device that the judge may lack."""
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -141,6 +143,11 @@ class Pattern:
     def options(self) -> dict[str, Any]:
         """The options and their values."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def judged(self) -> Self:
+        """The pattern with the options of ``judged_with``, but for those that are no longer at their defaults."""
+        kept = {f.name: self.judged_with[f.name] for f in fields(self) if f.name in self.judged_with and getattr(self, f.name) == f.default}
+        return replace(self, **kept)
 
     def __str__(self) -> str:
         changed = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != f.default)

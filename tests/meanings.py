@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch.utils import _pytree as pytree
 
 from fuzz.program import Input, Program, Region, Step, Var, run_steps
+from optimus.grouped import group_linear
 from optimus.values import storages
 
 f64, f32, f16, bf16, i64, i32, boolean = torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool
@@ -410,6 +411,13 @@ case("linear", F.linear, integers(3, 4), integers(2, 4), integers(1))
 case("linear", F.linear, integers(3, 0), integers(2, 0), integers(2))
 case("linear", F.linear, integers(0, 4), integers(2, 4))
 case("linear", F.linear, integers(3, 4, dtype=f64), integers(2, 4, dtype=f64), integers(2, dtype=f64))
+GROUP = "optimus::group_linear"
+for layout in LAYOUTS:
+    operands = [integers(3, 4, layout=layout), integers(2, 3, 5), integers(4)], [integers(2, 4), integers(4, 5, layout=layout), integers(3, 4)]
+    case(GROUP, group_linear, *operands, [None, integers(4), integers(3)])
+    case(GROUP, group_linear, *operands, [None, None, None])
+case(GROUP, group_linear, [integers(3, 0), integers(0, 4)], [integers(2, 0), integers(2, 4)], [integers(2), None])
+case(GROUP, group_linear, [integers(3, 4, dtype=f64)], [integers(2, 4, dtype=f64)], [integers(2, dtype=f64)])
 case("mm", torch.mm, integers(2, 0), integers(0, 3))
 case("mm", torch.mm, integers(2, 3, dtype=i64), integers(3, 2, dtype=i64))
 case("matmul", torch.matmul, integers(0), integers(0))
@@ -434,6 +442,10 @@ unmodelled("linear", "a weight that is a vector", F.linear, x(2, 3), x(3))
 refused("linear", F.linear, x(2, 3), x(4, 2))
 refused("linear", F.linear, x(2, 3), x(4, 3), x(3))
 refused("linear", F.linear, x(2, 3), x(4, 3, dtype=f64))
+refused(GROUP, group_linear, [x(2, 3), x(2, 3)], [x(4, 3), x(4, 2)], [None, None])
+refused(GROUP, group_linear, [x(2, 3)], [x(4, 3)], [x(3)])
+refused(GROUP, group_linear, [x(2, 3), x(2, 3)], [x(4, 3)], [None])
+refused(GROUP, group_linear, [], [], [])
 refused("mm", torch.mm, x(2, 3), x(2, 3))
 refused("mm", torch.mm, x(2, 3), x(3))
 refused("mm", torch.mm, x(2, 3), x(3, 2, dtype=f16))

@@ -350,7 +350,7 @@ class Named(Interpreter):
         return super().value(term)
 
 
-SUMS = {"linear", "mm", "bmm", "addmm", "baddbmm", "matmul", "einsum"}
+SUMS = {"linear", "optimus::group_linear", "mm", "bmm", "addmm", "baddbmm", "matmul", "einsum"}
 ROW_OPERATORS = {op for op, meaning in TABLE.items() if meaning.__module__ == "verify.semantics.reduce"}
 
 

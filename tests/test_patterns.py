@@ -22,7 +22,7 @@ from verify.proof import prove_case
 from verify.subject import PatternSubject
 from verify.verdict import Proved, explain
 
-PATTERNS = list(optimus.patterns().values())
+PATTERNS = [p.judged() for p in optimus.patterns().values()]
 CASES = [(p, c) for p in PATTERNS for c in p.cases]
 DECLINES = [(p, c) for p in PATTERNS for c in p.declines]
 

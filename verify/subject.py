@@ -46,7 +46,10 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class PatternSubject:
-    """A pattern, run by the engine as in production. Fewer ``laws`` than all are for judging the laws themselves."""
+    """A pattern, run by the engine as in production, on whatever device the judge has.
+
+    Fewer ``laws`` than all are for judging the laws themselves.
+    """
 
     pattern: Pattern
     laws: frozenset[Law] = ALL_LAWS
@@ -79,7 +82,7 @@ class PatternSubject:
 
     def apply(self, gm: GraphModule) -> Journal:
         """See :class:`Subject`."""
-        return Engine(gm, Plan((self.pattern,)), laws=self.laws).run()
+        return Engine(gm, Plan((self.pattern.judged(),)), laws=self.laws).run()
 
 
 def as_subject(given: Subject | Pattern) -> Subject:

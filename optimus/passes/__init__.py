@@ -12,6 +12,7 @@ from optimus.passes.batch_relu import BatchRelu
 from optimus.passes.batch_sigmoid import BatchSigmoid
 from optimus.passes.batch_tanh import BatchTanh
 from optimus.passes.einsum_to_pointwise import EinsumToPointwise
+from optimus.passes.group_linear import GroupLinear
 from optimus.passes.merge_getitem_cat import MergeGetitemCat
 from optimus.passes.merge_splits import MergeSplits
 from optimus.passes.move_reshape_out_of_split_stack import MoveReshapeOutOfSplitStack
@@ -29,6 +30,7 @@ from optimus.pattern import Pattern
 BUILT_IN: tuple[Pattern, ...] = (
     BatchLinearLhs(),
     BatchLinear(),
+    GroupLinear(),
     BatchTanh(),
     BatchSigmoid(),
     BatchRelu(),

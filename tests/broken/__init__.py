@@ -13,6 +13,7 @@ from optimus.laws import ALL_LAWS, Law
 from optimus.passes.batch_layernorm import BatchLayernorm
 from optimus.passes.batch_linear import BatchLinear
 from optimus.passes.einsum_to_pointwise import EinsumToPointwise
+from optimus.passes.group_linear import GroupLinear
 from optimus.passes.merge_splits import MergeSplits
 from optimus.passes.move_reshape_out_of_split_stack import MoveReshapeOutOfSplitStack
 from optimus.passes.normalization import Normalization
@@ -79,6 +80,7 @@ BROKEN: tuple[Broken, ...] = (
     wrong(linears.SquaresUntransposed(2), linears.Linears(2), by_proof=True),
     wrong(linears.AnyBias(2), linears.Linears(2), by_proof=False),
     wrong(linears.EndsAgree(3), linears.Linears(3), by_proof=False),
+    wrong(linears.BiasByLength(2), GroupLinear(2), by_proof=True),
     Broken(groups.joined("dtypes_mixed", groups.shape, groups.flag, groups.reached), TANH, by_proof=False),
     Broken(groups.joined("flags_mixed", groups.shape, groups.dtype, groups.reached), TANH, by_proof=False),
     Broken(groups.joined("unreached_joined", groups.shape, groups.dtype, groups.flag), TANH, by_proof=False),

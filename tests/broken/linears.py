@@ -10,9 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch.fx import Node
 
+from optimus.grouped import group_linear
 from optimus.horizontal import shape_key
 from optimus.operators import bind
 from optimus.passes import batch_linear
+from optimus.passes.group_linear import GroupLinear
 from optimus.pattern import Decline, Exactness, HorizontalPattern, Refused, fires
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
@@ -150,3 +152,20 @@ class EndsAgree(Linears):
 
     def inputs(self, tx, operands):
         return super().inputs(tx, [operands[0]] * len(operands) if operands[0] is operands[-1] else operands)
+
+
+@dataclass(frozen=True)
+class BiasByLength(GroupLinear):
+    """Biases are kept by their length, of which each is thought to occur once."""
+
+    name = "bias_by_length"
+    cases = (pair, pair_with_bias)
+    declines = ()
+
+    def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
+        calls: list[Any] = [bind(n) for n in members]
+        kept = {shape_key(c["bias"]): c["bias"] for c in calls}
+        biases = [kept[shape_key(c["bias"])] for c in calls]
+        joint = tx.call(group_linear, [c["input"] for c in calls], [c["weight"] for c in calls], biases)
+        for number, member in enumerate(members):
+            tx.replace(member, tx.item(joint, number))

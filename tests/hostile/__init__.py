@@ -6,6 +6,7 @@ of them. A docstring gives the public record where there is one, and the right b
 
 from tests.hostile import (
     graphs,
+    grouped,
     horizontal,
     layout,
     members,
@@ -22,6 +23,22 @@ from tests.hostile import (
 )
 from tests.hostile.registry import PROGRAMS, Hostile
 
-MODULES = (graphs, horizontal, layout, members, modes, mutation, norms, numerics, refused, sections, sizes, spelling, split_cat, stack_unbind)
+MODULES = (
+    graphs,
+    grouped,
+    horizontal,
+    layout,
+    members,
+    modes,
+    mutation,
+    norms,
+    numerics,
+    refused,
+    sections,
+    sizes,
+    spelling,
+    split_cat,
+    stack_unbind,
+)
 
 __all__ = ["MODULES", "PROGRAMS", "Hostile"]

@@ -22,6 +22,7 @@ from verify.differential import quiet
 
 
 def _eager(pattern: Pattern, **options: object) -> Pattern:
+    pattern = pattern.judged()
     if isinstance(pattern, HorizontalPattern):
         return replace_options(pattern, {"min_fuse_set_size": 2, **options})
     return replace_options(pattern, {"threshold_to_cat": 2}) if "threshold_to_cat" in pattern.options() else pattern

@@ -122,16 +122,37 @@ def _scaled(use: Use, tensor: Tensor, factor: Any) -> Tensor:
 @means("linear")
 def linear(use: Use) -> Tensor:
     """``input @ weight.T + bias``: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.linear.html."""
-    x, weight = _equal_dtypes(use, use.tensor("input"), use.tensor("weight"))
+    bias = use.args.get("bias")
+    return _linear(use, use.tensor("input"), use.tensor("weight"), bias.read() if isinstance(bias, Storage) else None)
+
+
+def _linear(use: Use, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    x, weight = _equal_dtypes(use, x, weight)
     use.demand(len(x.dims) > 0)
     if len(weight.dims) != 2 or len(x.dims) > len(LETTERS):
         raise UnmodelledError("linear with a weight that is no matrix")
     lead = LETTERS[: len(x.dims) - 1]
-    if not isinstance(use.args.get("bias"), Storage):
+    if bias is None:
         return contraction(use, f"{lead}k,nk->{lead}n", [x, weight])
-    *_, bias = _equal_dtypes(use, x, use.tensor("bias"))
+    *_, bias = _equal_dtypes(use, x, bias)
     seen = use.fitted(bias, (*x.dims[:-1], weight.dims[0]))
     return plus(use, contraction(use, f"{lead}k,nk->{lead}n", [x, weight], fused=True), seen)
+
+
+@means("optimus::group_linear")
+def group_linear(use: Use) -> list[Tensor]:
+    """Several linears, whose biases are vectors. Autocast does not touch its operands, so they are of one dtype by themselves."""
+    inputs, weights = ([s.read() for s in use.storages(name)] for name in ("inputs", "weights"))
+    biases = [b.read() if isinstance(b, Storage) else None for b in use.args["biases"]]
+    use.demand(0 < len(inputs) == len(weights) == len(biases))
+    members = list(zip(inputs, weights, biases, strict=True))
+    for x, weight, bias in members:
+        use.demand(all(t.dtype == inputs[0].dtype for t in (x, weight, bias) if t is not None))
+        use.demand(len(x.dims) > 0 and len(weight.dims) == 2)
+        use.same(x.dims[-1], weight.dims[1])
+        if bias is not None:
+            use.same_dims(bias.dims, weight.dims[:1])
+    return [_linear(use, *member) for member in members]
 
 
 @means("mm")
