@@ -44,6 +44,19 @@ def test_importing_optimus_loads_no_judge():
     assert done.stdout.strip() == "[]"
 
 
+def test_importing_optimus_loads_no_kernel():
+    """PyTorch may import Triton where it is installed; nothing here does."""
+    code = "import sys, optimus; print([m for m in sys.modules if m.startswith('optimus.kernels')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
+
+
+def test_only_kernels_import_triton():
+    for package in ORDER:
+        for file in (ROOT / package).rglob("*.py"):
+            assert "kernels" in file.parts or "triton" not in {n.split(".")[0] for n in _imported(file)}, file
+
+
 def test_help_needs_no_torch():
     code = "import sys; from verify.cli import parser; parser().format_help(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

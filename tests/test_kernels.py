@@ -107,7 +107,7 @@ def check(kind: str, name: str) -> None:
         assert distance(result, *member) <= unit, [t if t is None else (t.shape, t.stride()) for t in member]
 
     operands = [[None if t is None else t.detach().requires_grad_() for t in side] for side in (inputs, weights, biases)]
-    grads = [torch.randn(r.shape).to(dtype) for r in results]
+    grads = [torch.randn(r.shape).to(r) for r in results]
     torch.autograd.backward(group_linear(*operands), grads)
     for grad, x, w, b in zip(grads, *operands, strict=True):
         across, rows = _matrix(grad).t(), _matrix(x.detach())
