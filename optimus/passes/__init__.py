@@ -28,8 +28,8 @@ from optimus.passes.unbind_stack_to_slices import UnbindStackToSlices
 from optimus.pattern import Pattern
 
 BUILT_IN: tuple[Pattern, ...] = (
-    BatchLinearLhs(),
     BatchLinear(),
+    BatchLinearLhs(),
     GroupLinear(),
     BatchTanh(),
     BatchSigmoid(),

@@ -148,6 +148,6 @@ def three_precisions(*t):
 needs = kind("members that need one another", dynamic=False)
 
 
-@needs(lambda: [randn(3, 4), randn(5, 4), randn(6, 5), randn(2, 6), randn(7, 4)], fires=("group_linear",))
+@needs(lambda: [randn(3, 4), randn(5, 4), randn(6, 5), randn(2, 6), randn(7, 4)])
 def a_row_and_one_beside(x, u, v, w, z):
     return F.linear(F.linear(F.linear(x, u), v), w), F.linear(x, z)

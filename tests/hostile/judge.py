@@ -28,10 +28,13 @@ def _eager(pattern: Pattern, **options: object) -> Pattern:
     return replace_options(pattern, {"threshold_to_cat": 2}) if "threshold_to_cat" in pattern.options() else pattern
 
 
-FULL = Plan(tuple(_eager(p, fuse_returned=True) for p in BUILT_IN))
+ORDER = sorted(BUILT_IN, key=lambda p: p.name != "batch_linear_lhs")
+"""What reads one input comes first, or linears of one shape would leave nothing to it."""
+
+FULL = Plan(tuple(_eager(p, fuse_returned=True) for p in ORDER))
 """Every pattern, as eager to apply as it can be made."""
 
-UNRETURNED = Plan(tuple(map(_eager, BUILT_IN)))
+UNRETURNED = Plan(tuple(map(_eager, ORDER)))
 """The same, but for members whose results are returned: what Inductor gets."""
 BARE = FULL.without("normalization_pass")
 BACKWARDS = Plan(FULL.steps[::-1])
