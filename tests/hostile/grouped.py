@@ -21,7 +21,7 @@ def nothing_alike(*t):
     return tuple(F.linear(*t[i : i + 3]) for i in range(0, 9, 3))
 
 
-@shapes(lambda: [randn(3, 4), randn(5, 4), randn(2, 4), randn(7, 4), randn(5)], fires=("group_linear",))
+@shapes(lambda: [randn(3, 4), randn(5, 4), randn(2, 4), randn(7, 4), randn(5)])
 def one_input(x, u, v, w, b):
     return F.linear(x, v), F.linear(x, u, b), F.linear(x, w)
 
@@ -42,7 +42,7 @@ def strided_operands(a, b, v, w):
     return F.linear(a.t(), v[:, ::2]), F.linear(b[::2, 1::2], w[::3, ::2]), F.linear(b[:1].expand(4, 6), w), F.linear(b.t()[:2], v[:2])
 
 
-@shapes(lambda: [randn(3, 4), randn(5, 4), randn(6, 4), randn(7, 4)], fires=("group_linear",))
+@shapes(lambda: [randn(3, 4), randn(5, 4), randn(6, 4), randn(7, 4)])
 def results_seen_by_stride(x, u, v, w):
     a, b, c = F.linear(x, u), F.linear(x, v), F.linear(x, w)
     return a.view(-1), b.t().contiguous().view(3, 6), c.as_strided((7,), (1,), 7), torch.zeros(a.stride())
