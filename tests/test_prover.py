@@ -20,7 +20,9 @@ import torch.nn.functional as F
 import z3
 from torch.fx import Graph, GraphModule, Node
 
+import optimus
 import verify.prover.task
+from benchmarks.mutants import run
 from fuzz.program import Input, Program, Region, Step, Var
 from optimus.capture import capture
 from optimus.values import value
@@ -554,6 +556,15 @@ def test_mutants_that_eager_tells_apart_are_never_proved(part: int):
     assert counts["other refuted"] > 100
     assert counts["same proved"] > 50
     assert counts["other unknown"] < 0.1 * counts["other refuted"]
+
+
+@pytest.mark.parametrize("name", ["batch_tanh", "split_cat_pass", "einsum_to_pointwise_pass"])
+def test_mutants_of_rewritten_graphs_are_never_proved(name: str):
+    count = run(optimus.patterns()[name], most=12)
+    assert count.wrong == []
+    assert len(count.seconds) == 12
+    assert count.judged["harmful refuted"] >= 8
+    assert not any(text.startswith("harmful") for text in count.open), count.open
 
 
 # ---------------------------------------------------------------------------------------------------------------- sums
