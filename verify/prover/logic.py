@@ -48,6 +48,7 @@ class SolverLogic:
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
     _families: dict[Any, int] = field(default_factory=dict)
+    _commutative: set[str] = field(default_factory=set)
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
     _solver: z3.Solver | None = None
     _names: int = 0
@@ -144,7 +145,10 @@ class SolverLogic:
         """See :class:`Logic`."""
         lifted = [_lifted(t) for t in terms]
         sorts = [t.sort() for t in lifted]
-        return self._function((symbol, *(s.name() for s in sorts)), sorts, ELEMENT)(*lifted)
+        function = self._function((symbol, *(s.name() for s in sorts)), sorts, ELEMENT)
+        if _commutes(symbol):
+            self._commutative.add(function.name())
+        return function(*lifted)
 
     def zero(self) -> Term:
         """See :class:`Logic`."""
@@ -204,9 +208,10 @@ class SolverLogic:
                 height = max(height, known.height)
         return frozenset(names), height
 
-    def mentioned(self, formula: z3.ExprRef, seen: set[int]) -> list[Extensional]:
-        """The sums and black boxes in ``formula`` that ``seen`` does not hold yet."""
+    def mentioned(self, formula: z3.ExprRef, seen: set[int]) -> tuple[list[Extensional], list[z3.BoolRef]]:
+        """The sums and black boxes in ``formula`` that ``seen`` does not hold yet, and what is known of its terms: operands commute."""
         found: list[Extensional] = []
+        laws: list[z3.BoolRef] = []
         stack: list[Any] = [formula]
         while stack:
             term = stack.pop()
@@ -216,8 +221,11 @@ class SolverLogic:
             known = self.extensional.get(term.get_id())
             if known is not None:
                 found.append(known)
+            if z3.is_app(term) and term.decl().name() in self._commutative:
+                left, right = term.children()
+                laws.append(term == term.decl()(right, left))
             stack.extend(term.children())
-        return found
+        return found, laws
 
     def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef:
         """Two of one family are equal, or their bodies differ somewhere."""
@@ -234,6 +242,11 @@ class SolverLogic:
         inside = self.all_of(*(c for w, e in zip(place, part.extents, strict=True) for c in (w >= 0, w < e)))
         with self.on(side):
             return self.ite(inside, part.body(place), self.zero())
+
+
+def _commutes(symbol: Symbol) -> bool:
+    """Whether the operands of a function may be exchanged without a change of any bit: tensors of one dtype added or multiplied."""
+    return symbol.op in ("add", "mul") and dict(symbol.literals) == {"self": "#1", "other": "#2"} and len(set(symbol.dtypes)) == 1
 
 
 def _lifted(given: Any) -> Any:

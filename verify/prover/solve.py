@@ -88,8 +88,14 @@ class _Search:
         self.tied: set[Pair] = set()
         self.reordered = False
         for formula in (*premises, goal):
-            self.known += logic.mentioned(formula, self.seen)
+            self._take_in(formula)
         self.first = len(self.known)
+
+    def _take_in(self, formula: z3.BoolRef) -> None:
+        """Note the sums in a formula that is asserted, and assert what is known of its terms."""
+        found, laws = self.logic.mentioned(formula, self.seen)
+        self.known += found
+        self.solver.add(*laws)
 
     def check(self, extra: tuple[z3.BoolRef, ...]) -> z3.CheckSatResult:
         """Satisfiable together with ``extra``, all lemmas that the answer breaks added?"""
@@ -113,7 +119,7 @@ class _Search:
                 self.tied.add((one, other))
                 lemma = self.logic.lemma(one, other)
                 self.solver.add(lemma)
-                self.known += self.logic.mentioned(lemma, self.seen)
+                self._take_in(lemma)
                 self.reordered = self.reordered or one.kernel != other.kernel
             if chosen:
                 return True
