@@ -439,6 +439,54 @@ class TestHorizontal:
         assert [len(r.outputs) for r in Engine(gm, PAIR).run().rewrites] == [2]
 
 
+def cuts_and_joins(gm):
+    """How many nodes of each kind of cut and join a graph has."""
+    names = [getattr(n.target, "__name__", str(n.target)) for n in gm.graph.nodes]
+    return {name: names.count(name) for name in ("split", "unbind", "getitem", "stack", "cat") if name in names}
+
+
+class TestComposition:
+    """Horizontal patterns leave stacks and slices behind, which vertical ones take away (the paper's figure 5)."""
+
+    @pytest.mark.parametrize("function", [torch.tanh, F.relu, torch.sigmoid])
+    @pytest.mark.parametrize("dim", [0, 1, -1])
+    def test_nothing_is_cut_to_be_joined_again(self, function, dim):
+        def program(x):
+            return torch.cat([function(p) for p in x.chunk(6, dim)], dim) * 2
+
+        gm = graph_of(program, torch.randn(6, 12, 18))
+        optimus.rewrite(gm)
+        assert cuts_and_joins(gm) == {}
+        x = torch.randn(6, 12, 18)
+        torch.testing.assert_close(gm(x)[0], program(x), rtol=1e-6, atol=0)
+        assert gm(x)[0].stride() == program(x).stride()
+
+    def test_slices_are_never_cut(self):
+        def program(x):
+            return torch.stack([F.relu(torch.tanh(s)) for s in torch.unbind(x, 1)], 2)
+
+        gm = graph_of(program, torch.randn(3, 5, 4))
+        journal = optimus.rewrite(gm)
+        assert cuts_and_joins(gm) == {}
+        assert {"batch_tanh", "batch_relu", "unbind_stack_pass"} <= set(journal.counts())
+        x = torch.randn(3, 5, 4)
+        assert torch.equal(gm(x)[0], program(x))
+        assert gm(x)[0].stride() == program(x).stride()
+
+    def test_one_cut_and_one_join_for_three_functions(self):
+        def program(x):
+            pieces = torch.split(x, 2, 1)
+            return torch.cat(
+                [f(p) for f, part in zip((torch.tanh, F.relu, torch.sin), (pieces[:5], pieces[5:10], pieces[10:]), strict=True) for p in part], 1
+            )
+
+        gm = graph_of(program, torch.randn(3, 22))
+        optimus.rewrite(gm)
+        assert cuts_and_joins(gm) == {"split": 1, "getitem": 3, "cat": 1}
+        x = torch.randn(3, 22)
+        assert torch.equal(gm(x)[0], program(x))
+
+
 class TestNestedGraphs:
     def test_the_graph_of_a_checkpoint_is_rewritten_too(self):
         from torch.utils.checkpoint import checkpoint

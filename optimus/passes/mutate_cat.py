@@ -27,6 +27,12 @@ def head_and_tail(x, p, q, r):
     return torch.cat([a, b]).exp(), torch.cat([b, c]).cos()
 
 
+@fires("p + q + r, n")
+def returned(x, p, q, r):
+    a, b, c = torch.split(x, [p, q, r])
+    return torch.cat([a, b]), c
+
+
 @declines("one_run", "n, p + q + r")
 def out_of_order(x, p, q, r):
     a, b, c = torch.split(x, [p, q, r], dim=1)
@@ -67,7 +73,7 @@ class MutateCat(RunsToSections):
         "one_run": "the join has no other inputs than neighbouring pieces of one split, in their order",
         "same_dim": "the pieces are joined along the dimension in which they were cut",
     }
-    cases = (restored, middle, head_and_tail)
+    cases = (restored, middle, head_and_tail, returned)
     declines = (out_of_order, with_another, along_another_dim)
 
     threshold_to_cat: int = 2

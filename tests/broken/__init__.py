@@ -10,19 +10,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optimus.laws import ALL_LAWS, Law
+from optimus.passes.batch_clamp import BatchClamp
+from optimus.passes.batch_detach import BatchDetach
 from optimus.passes.batch_layernorm import BatchLayernorm
 from optimus.passes.batch_linear import BatchLinear
+from optimus.passes.batch_linear_lhs import BatchLinearLhs
+from optimus.passes.batch_nan_to_num import BatchNanToNum
+from optimus.passes.batch_relu import BatchRelu
+from optimus.passes.batch_sigmoid import BatchSigmoid
 from optimus.passes.einsum_to_pointwise import EinsumToPointwise
 from optimus.passes.group_linear import GroupLinear
+from optimus.passes.merge_getitem_cat import MergeGetitemCat
 from optimus.passes.merge_splits import MergeSplits
 from optimus.passes.move_reshape_out_of_split_stack import MoveReshapeOutOfSplitStack
+from optimus.passes.mutate_cat import MutateCat
 from optimus.passes.normalization import Normalization
+from optimus.passes.remove_split_with_size_one import RemoveSplitWithSizeOne
 from optimus.passes.split_cat import SplitCat
+from optimus.passes.split_cat_to_slices import SplitCatToSlices
+from optimus.passes.split_stack_to_cats import SplitStackToCats
+from optimus.passes.unbind_cat_to_view import UnbindCatToView
 from optimus.passes.unbind_stack import UnbindStack
+from optimus.passes.unbind_stack_to_slices import UnbindStackToSlices
 from optimus.pattern import Pattern
 from verify.subject import PatternSubject, Subject
 
-from . import groups, joins, lawful, linears, norms, sections
+from . import groups, joins, lawful, linears, members, norms, parts, sections
 from .bare import bare, if_returned, writing
 
 
@@ -87,12 +100,28 @@ BROKEN: tuple[Broken, ...] = (
     wrong(norms.ScalesReversed(2), BatchLayernorm(2), by_proof=True),
     wrong(norms.RepeatsUnseen(), EinsumToPointwise(), by_proof=True),
     wrong(norms.LeftInPlace(), MoveReshapeOutOfSplitStack(), by_proof=True),
+    wrong(members.SameBitsClaimed(2), BatchSigmoid(2), by_proof=False),
+    Broken(members.IN_PLACE_JOINED, PatternSubject(BatchRelu(2)), by_proof=True),
+    wrong(members.UpperBoundUnread(2), BatchClamp(2), by_proof=True),
+    wrong(members.PositionsDropped(2), BatchNanToNum(2), by_proof=True),
+    Broken(PatternSubject(members.MemoryLost(2, fuse_returned=True), ALL_LAWS - {Law.ALIASING}), PatternSubject(BatchDetach(2)), by_proof=True),
+    wrong(members.AnyInput(2), BatchLinearLhs(2), by_proof=True),
+    Broken(bare(parts.OnePieceUsed()), PatternSubject(RemoveSplitWithSizeOne()), by_proof=True),
+    wrong(parts.EmptiedSectionsDropped(), MergeGetitemCat(), by_proof=True),
+    wrong(parts.EndsTell(), MutateCat(), by_proof=True),
+    wrong(parts.StrangersLast(), SplitCatToSlices(), by_proof=True),
+    wrong(parts.SlicesSwapped(), UnbindCatToView(), by_proof=True),
+    wrong(parts.PiecesSwapped(), SplitStackToCats(), by_proof=True),
+    wrong(parts.StartDropped(threshold_to_cat=2), UnbindStackToSlices(threshold_to_cat=2), by_proof=True),
     without(Law.ALIASING, SplitCat(), by_proof=True),
+    without(Law.ALIASING, MutateCat(), by_proof=True),
     without(Law.ALIASING, UnbindStack(), by_proof=True),
     without(Law.ALIASING, BatchLinear(2), by_proof=False),
     without(Law.MUTATION, lawful.OnceOnly(), by_proof=False),
     without(Law.LAYOUT, SplitCat(), by_proof=False),
     without(Law.LAYOUT, UnbindStack(), by_proof=False),
+    without(Law.LAYOUT, BatchLinearLhs(2), by_proof=False),
+    without(Law.LAYOUT, SplitStackToCats(), by_proof=False),
     without(Law.AMBIENT_MODE, MergeSplits(), by_proof=False),
     without(Law.AMBIENT_MODE, SplitCat(), by_proof=False),
     without(Law.AMBIENT_MODE, UnbindStack(), by_proof=False),
