@@ -58,8 +58,8 @@ class OnePieceUsed(Rule):
 
 @fires("n, 4 * k")
 def behind_an_empty_section(x, k):
-    a, b, _, c, d = torch.split(x, [k, k, 0, k, k], dim=1)
-    return torch.cat([a, b], dim=1).sin(), c + 1, d * 2
+    a, b, _, c, _ = torch.split(x, [k, k, 0, k, k], dim=1)
+    return torch.cat([a, b], dim=1).sin(), c + 1
 
 
 @dataclass(frozen=True)
