@@ -49,6 +49,12 @@ def device_ms(step: Any) -> float:
     return sum(e.device_time_total for e in seen.events() if e.device_type == torch.autograd.DeviceType.CUDA) / 1e3
 
 
+COMPILERS: dict[str, dict[str, Any]] = {
+    "inductor": {"backend": "inductor"},
+    "optimus": {"backend": optimus.backend, "options": {"enable": ["group_linear"]}},
+}
+
+
 def measure(dtype: str, phase: str, mode: str, count: int, batch: int, odd: bool) -> dict[str, Any]:
     """One measurement."""
     torch._dynamo.reset()
@@ -56,7 +62,7 @@ def measure(dtype: str, phase: str, mode: str, count: int, batch: int, odd: bool
     torch.manual_seed(0)
     model = Linears(count, odd).to("cuda", DTYPES[dtype])
     inputs = [torch.randn(batch, layer.in_features, device="cuda", dtype=DTYPES[dtype], requires_grad=True) for layer in model.layers]
-    run = model if mode == "eager" else torch.compile(model, backend=mode)
+    run = model if mode == "eager" else torch.compile(model, **COMPILERS[mode])
 
     def step() -> None:
         if phase == "forward":
