@@ -29,7 +29,7 @@ OWN = ("normalization_pass", "batch_linear", "batch_layernorm", "merge_splits_pa
 RUNS, WARMUP = 20, 3
 
 
-def measure(model_name: str, mode: str, phase: str, device: str, batch: int) -> dict[str, Any]:
+def measure(model_name: str, mode: str, phase: str, device: str, batch: int, compiler: str) -> dict[str, Any]:
     """One measurement, in this process."""
     import torch
     import torch._inductor.config as inductor
@@ -41,7 +41,7 @@ def measure(model_name: str, mode: str, phase: str, device: str, batch: int) -> 
     model, inputs = make(model_name, batch, device=device)
     model = model.to(device).train(phase == "training")
     if mode == "check":
-        return check(model, inputs, phase)
+        return check(model, inputs, phase, compiler)
     if mode == "inductor_own":
         inductor.pre_grad_fusion_options = {name: {} for name in OWN}
     run = model if mode == "eager" else torch.compile(model, backend=optimus.backend if mode == "optimus" else "inductor")
@@ -72,7 +72,7 @@ def measure(model_name: str, mode: str, phase: str, device: str, batch: int) -> 
     return found
 
 
-def check(model: Any, inputs: tuple[Any, ...], phase: str) -> dict[str, Any]:
+def check(model: Any, inputs: tuple[Any, ...], phase: str, compiler: str) -> dict[str, Any]:
     """What differs between eager and the compiled model, outputs and gradients, seen against float64."""
     import torch
     from torch.func import functional_call
@@ -97,7 +97,7 @@ def check(model: Any, inputs: tuple[Any, ...], phase: str) -> dict[str, Any]:
 
     with quiet():
         eager = observe(program, fresh())
-        compiled = observe(torch.compile(program, backend=optimus.backend), fresh())
+        compiled = observe(torch.compile(program, backend=optimus.backend, options={"compiler": compiler}), fresh())
         exact = reference(program, fresh(), eager)
         found = differences(eager, compiled, exact, bitwise=False)
     return {
@@ -145,10 +145,11 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one measurement")
     parser.add_argument("--jobs", type=int, default=1, help="measurements that compile at a time")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--compiler", default="inductor", help="what is behind the rewrites in check")
     parser.add_argument("--one", action="store_true", help="measure the single combination given, in this process")
     a = parser.parse_args()
     if a.one:
-        print(RESULT + json.dumps(measure(a.models, a.modes, a.phases, a.device, a.batch)))
+        print(RESULT + json.dumps(measure(a.models, a.modes, a.phases, a.device, a.batch, a.compiler)))
         return 0
     wanted = list(product(a.models.split(","), a.phases.split(","), a.modes.split(",")))
     compiling, timing = threading.Semaphore(a.jobs), threading.Lock()
@@ -187,7 +188,7 @@ class Apart:
 
     def __init__(self, name: str, phase: str, mode: str, a: argparse.Namespace) -> None:
         self.command = [sys.executable, "-m", "benchmarks.compare_models", "--one", "--models", name, "--phases", phase, "--modes", mode]
-        self.command += ["--device", a.device, "--batch", str(a.batch)]
+        self.command += ["--device", a.device, "--batch", str(a.batch), "--compiler", a.compiler]
         self.timeout = a.timeout
         self.late = False
         self.seen: list[str] = []

@@ -20,6 +20,9 @@ from verify.subject import Subject
 BATCH = 60
 
 
+GRACE_S = 30.0
+
+
 @dataclass(frozen=True)
 class Finding:
     """A program on which the subject is wrong, as small as it was found to get."""
@@ -79,13 +82,14 @@ def hunt(
 ) -> FuzzReport:
     """Draw programs round the cases of ``subject``, and blind ones, until the time is up or one is wrong.
 
+    As long as the subject has not fired, up to :data:`GRACE_S` seconds more are given: a hunt that never saw it fire says nothing.
     ``on_batch`` is called with the report so far after every few programs. The same seed draws the same programs.
     """
     report = FuzzReport()
     start = time.monotonic()
     number = seed_number
     grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
-    while report.finding is None and report.tried < max_examples and time.monotonic() - start < seconds:
+    while report.finding is None and report.tried < max_examples and not _over(report, start + seconds):
         strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
         _batch(subject, strategy, number, report, start + seconds, min(BATCH, max_examples - report.tried))
         number += 1
@@ -93,6 +97,11 @@ def hunt(
         if on_batch is not None:
             on_batch(report)
     return report
+
+
+def _over(report: FuzzReport, deadline: float) -> bool:
+    """Whether the time is up; shrinking a find gets more, and so does a hunt that has seen nothing."""
+    return time.monotonic() > deadline + (GRACE_S if report.finding is not None or not report.fired else 0)
 
 
 def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, report: FuzzReport, deadline: float, examples: int) -> None:
@@ -108,8 +117,7 @@ def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, rep
     )
     @given(strategy)
     def attempt(program: Program) -> None:
-        late = time.monotonic() > deadline + (30 if report.finding is not None else 0)
-        if late:
+        if _over(report, deadline):
             return
         report.tried += report.finding is None
         try:

@@ -59,6 +59,9 @@ def ask(
     """
     search = _Search(logic, premises, goal, time.monotonic() + timeout_s, only_alike)
     answer = search.check(())
+    if answer == z3.sat and search.swappable:
+        search.swap()
+        answer = search.check(())
     if answer == z3.unsat:
         return Valid(search.smt2(), search.reordered)
     if answer == z3.unknown:
@@ -87,15 +90,27 @@ class _Search:
         self.known: list[Extensional] = []
         self.tied: set[Pair] = set()
         self.reordered = False
+        self.swaps = z3.Bool("factors_in_sums_commute")
+        self.swappable = False
         for formula in (*premises, goal):
             self._take_in(formula)
         self.first = len(self.known)
 
-    def _take_in(self, formula: z3.BoolRef) -> None:
-        """Note the sums in a formula that is asserted, and assert what is known of its terms."""
+    def _take_in(self, formula: z3.BoolRef, *, in_sums: bool = False) -> None:
+        """Note the sums in a formula that is asserted, and assert what is known of its terms.
+
+        ``in_sums``: only once the factors inside sums may be exchanged; a kernel that sums other products in another place
+        need not round alike.
+        """
         found, laws = self.logic.mentioned(formula, self.seen)
         self.known += found
-        self.solver.add(*laws)
+        self.swappable = self.swappable or (in_sums and bool(laws))
+        self.solver.add(*(z3.Implies(self.swaps, law) if in_sums else law for law in laws))
+
+    def swap(self) -> None:
+        """Let factors inside sums be exchanged."""
+        self.solver.add(self.swaps)
+        self.reordered = True
 
     def check(self, extra: tuple[z3.BoolRef, ...]) -> z3.CheckSatResult:
         """Satisfiable together with ``extra``, all lemmas that the answer breaks added?"""
@@ -119,7 +134,7 @@ class _Search:
                 self.tied.add((one, other))
                 lemma = self.logic.lemma(one, other)
                 self.solver.add(lemma)
-                self._take_in(lemma)
+                self._take_in(lemma, in_sums=True)
                 self.reordered = self.reordered or one.kernel != other.kernel
             if chosen:
                 return True
