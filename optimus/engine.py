@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from torch.fx import GraphModule, Node
@@ -134,7 +135,7 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     while node.op != "output":
         following = node.next
         if node.op in ("call_function", "call_method") and _is_anchor(pattern, node):
-            found = _asked(lambda n=node: pattern.find(n, state))  # type: ignore[misc]
+            found = _asked(partial(pattern.find, node, state))
             if isinstance(found, Decline):
                 refusals[node] = found
             elif found is not None and done == most:
@@ -142,7 +143,7 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
                 break
             elif found is not None:
                 resume = _resume(found)
-                if rewriter.apply(pattern, found, lambda tx, m=found: pattern.rewrite(m, tx)):  # type: ignore[misc]
+                if rewriter.apply(pattern, found, partial(pattern.rewrite, found)):
                     done += 1
                     following = resume.next
         node = following
@@ -223,7 +224,7 @@ def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: R
     for node in segment:
         if node.op not in ("call_function", "call_method") or node.meta.get(FUSED) == pattern.name or not _is_anchor(pattern, node):
             continue
-        key = _asked(lambda n=node: pattern.key(n, state))  # type: ignore[misc]
+        key = _asked(partial(pattern.key, node, state))
         common = common_key(node, state)
         if isinstance(key, Decline):
             refusals[node] = key

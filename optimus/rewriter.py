@@ -10,6 +10,7 @@ import contextlib
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -446,7 +447,7 @@ def _move(users: Sequence[Node], old: Node, new: Node, undo: list[Callable[[], N
     """Let ``users`` read ``new`` in the place of ``old``."""
     for user in users:
         args, kwargs = user.args, user.kwargs
-        undo.append(lambda user=user, args=args, kwargs=kwargs: _restore(user, args, kwargs))  # type: ignore[misc]
+        undo.append(partial(_restore, user, args, kwargs))
         user.replace_input_with(old, new)
 
 

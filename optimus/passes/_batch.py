@@ -15,7 +15,7 @@ from optimus.pattern import Decline, Exactness, HorizontalPattern
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
 from optimus.state import GraphState
-from optimus.values import is_row_major, tensor
+from optimus.values import is_row_major, same_sizes, tensor
 
 
 def stack_inputs(tx: Transaction, operands: Sequence[Node]) -> Node:
@@ -33,6 +33,14 @@ def unbind_results(tx: Transaction, members: Sequence[Node], joint: Node) -> Non
     slices = tx.call(torch.unbind, joint, dim=0)
     for index, member in enumerate(members):
         tx.replace(member, tx.item(slices, index))
+
+
+ROW_BIAS = "a bias is a vector with one entry for each output column"
+
+
+def row_bias(bias: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Whether ``bias`` has one entry for each row of ``weight``."""
+    return same_sizes(bias.shape, weight.shape[:1])
 
 
 POINTWISE_REQUIREMENTS = {

@@ -9,7 +9,7 @@ from torch.fx import Node
 
 from optimus.horizontal import shape_key
 from optimus.operators import bind, bound
-from optimus.passes._batch import stack_inputs, unbind_results
+from optimus.passes._batch import ROW_BIAS, row_bias, stack_inputs, unbind_results
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
@@ -93,7 +93,7 @@ class BatchLinear(HorizontalPattern):
     requirements = {
         "too_few": "at least min_fuse_set_size members of one shape stand near each other and do not need one another",
         "matrix": "inputs have at least two dimensions and weights have two",
-        "row_bias": "a bias is a vector with one entry for each output column",
+        "row_bias": ROW_BIAS,
     }
     cases = (without_bias, with_bias, one_input, higher_rank, slices, two_layers)
     declines = (four, chained, returned, vectors, scalar_bias)
@@ -127,7 +127,7 @@ class BatchLinear(HorizontalPattern):
             return None
         if x.dim() < 2 or weight.dim() != 2:
             return Decline("matrix")
-        if bias is not None and shape_key(call["bias"]) != shape_key(call["weight"])[:1]:  # type: ignore[index]
+        if bias is not None and not row_bias(bias, weight):
             return Decline("row_bias")
         return tuple(shape_key(call[n]) for n in ("input", "weight", "bias"))
 

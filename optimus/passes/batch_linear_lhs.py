@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch.fx import Node
 
-from optimus.horizontal import shape_key
 from optimus.operators import bind, bound
+from optimus.passes._batch import ROW_BIAS, row_bias
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
@@ -69,7 +69,7 @@ class BatchLinearLhs(HorizontalPattern):
     requirements = {
         "too_few": "at least min_fuse_set_size members read one input, stand near each other and do not need one another",
         "matrix": "weights have two dimensions",
-        "row_bias": "a bias is a vector with one entry for each output column",
+        "row_bias": ROW_BIAS,
     }
     cases = (without_bias, with_bias, higher_rank)
     declines = (four, many_inputs, scalar_bias, vectors)
@@ -102,7 +102,7 @@ class BatchLinearLhs(HorizontalPattern):
             return None
         if weight.dim() != 2:
             return Decline("matrix")
-        if bias is not None and shape_key(call["bias"]) != shape_key(call["weight"])[:1]:  # type: ignore[index]
+        if bias is not None and not row_bias(bias, weight):
             return Decline("row_bias")
         return call["input"], bias is None
 

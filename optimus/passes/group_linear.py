@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus import grouped
-from optimus.horizontal import shape_key
 from optimus.operators import bind, bound
+from optimus.passes._batch import ROW_BIAS, row_bias
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
@@ -122,7 +122,7 @@ class GroupLinear(HorizontalPattern):
     requirements = {
         "too_few": "at least min_fuse_set_size members of one dtype stand near each other and do not need one another",
         "matrix": "weights have two dimensions",
-        "row_bias": "a bias is a vector with one entry for each output column",
+        "row_bias": ROW_BIAS,
         "kernel": "the result is float32, float16 or bfloat16, and on a CUDA device",
         "small": "no side of a weight is known to exceed max_width",
     }
@@ -144,7 +144,7 @@ class GroupLinear(HorizontalPattern):
         weight, bias = tensor(call["weight"]), tensor(call["bias"])
         if weight is None or weight.dim() != 2:
             return Decline("matrix")
-        if bias is not None and shape_key(call["bias"]) != shape_key(call["weight"])[:1]:  # type: ignore[index]
+        if bias is not None and not row_bias(bias, weight):
             return Decline("row_bias")
         if result.dtype not in grouped.DTYPES or not (self.everywhere or grouped.has_kernel(result.device)):
             return Decline("kernel", f"{result.dtype} on {result.device.type}")

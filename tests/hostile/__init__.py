@@ -4,41 +4,13 @@ Each module registers functions of plain PyTorch under the kind of fault that th
 of them. A docstring gives the public record where there is one, and the right behaviour where it is not obvious.
 """
 
-from tests.hostile import (
-    graphs,
-    grouped,
-    horizontal,
-    layout,
-    members,
-    modes,
-    mutation,
-    norms,
-    numerics,
-    refused,
-    sections,
-    sizes,
-    spelling,
-    split_cat,
-    stack_unbind,
-)
+import importlib
+import pkgutil
+
 from tests.hostile.registry import PROGRAMS, Hostile
 
-MODULES = (
-    graphs,
-    grouped,
-    horizontal,
-    layout,
-    members,
-    modes,
-    mutation,
-    norms,
-    numerics,
-    refused,
-    sections,
-    sizes,
-    spelling,
-    split_cat,
-    stack_unbind,
+MODULES = tuple(
+    importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__) if module.name not in ("judge", "registry")
 )
 
 __all__ = ["MODULES", "PROGRAMS", "Hostile"]

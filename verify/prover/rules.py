@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import z3
 
 from verify.prover.solve import Invalid, Undecided, Valid
-from verify.prover.task import Task
+from verify.prover.task import Task, formula
 from verify.semantics.logic import Index, Int, Part, Symbol
 from verify.verdict import Proved, Unknown, Vacuous, Verdict
 
@@ -173,7 +173,7 @@ class SolverRule:
 
     def require(self, what: str, *conditions: Any) -> None:
         """Prove that ``conditions`` hold for all numbers supposed."""
-        goals = [c for c in conditions if not z3.is_true(z3.simplify(_formula(c)))]
+        goals = [c for c in conditions if not z3.is_true(z3.simplify(formula(c)))]
         _, answer = self.task.prove([*self._given, *self._facts(goals)], [(what, c) for c in goals])
         match answer:
             case Valid():
@@ -461,10 +461,6 @@ class SolverRule:
 
 def _lifted(given: Int) -> Any:
     return z3.IntVal(given) if isinstance(given, int) else z3.simplify(given)
-
-
-def _formula(given: Any) -> z3.BoolRef:
-    return z3.BoolVal(given) if isinstance(given, bool) else given
 
 
 def _equal(one: Any, other: Any) -> Any:

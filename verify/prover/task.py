@@ -60,7 +60,7 @@ class Task:
         """Whether the premises together with ``required`` admit no sizes at all."""
         solver = z3.Solver()
         solver.set("timeout", int(self.timeout_s * 1000))
-        solver.add(*self.logic.premises, *map(_formula, required))
+        solver.add(*self.logic.premises, *map(formula, required))
         return bool(solver.check() == z3.unsat)
 
     def any_sizes(self) -> dict[str, int]:
@@ -78,8 +78,8 @@ class Task:
         Asked as one query where that works. Otherwise one by one; the answer is then that to the first goal that does
         not follow, under the name it comes with.
         """
-        open_goals = [(what, _formula(goal)) for what, goal in goals if goal is not True]
-        premises = [*self.logic.premises, *map(_formula, given)]
+        open_goals = [(what, formula(goal)) for what, goal in goals if goal is not True]
+        premises = [*self.logic.premises, *map(formula, given)]
         if len(open_goals) > 1:
             answer = self._answer(premises, z3.And([goal for _, goal in open_goals]), together=True)
             if isinstance(answer, Valid) or (isinstance(answer, Undecided) and answer.disputed):
@@ -107,5 +107,6 @@ class Task:
         return answer
 
 
-def _formula(given: Any) -> z3.BoolRef:
+def formula(given: Any) -> z3.BoolRef:
+    """A condition, or what is known to be true or false, as a formula."""
     return z3.BoolVal(given) if isinstance(given, bool) else given
