@@ -11,8 +11,10 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.fx import Graph, GraphModule, Node
 
+from fuzz.modes import modes_restored
 from optimus.values import leaves
 
 
@@ -28,7 +30,7 @@ class Var:
 
 @dataclass(frozen=True)
 class Step:
-    """``name = target(*args, **kwargs)``: a function, or a method by its name. ``open`` and ``close`` mark a mode region."""
+    """``name = target(*args, **kwargs)``: a function, or a method by its name."""
 
     name: str
     target: Callable[..., Any] | str
@@ -49,6 +51,9 @@ class Region:
     mode: str
     steps: tuple[Step, ...]
 
+
+AUTOCAST = ("cpu", torch.bfloat16, True, None)
+"""With what Dynamo enters the region called ``autocast``."""
 
 Body = tuple[Step | Region, ...]
 
@@ -156,7 +161,8 @@ class Program:
 
     def graph(self) -> GraphModule:
         """The captured graph that Dynamo would make, with metadata. Raises what the program raises on fakes."""
-        return _Builder(self).build()
+        with modes_restored():
+            return _Builder(self).build()
 
     def keep_needed(self) -> Program:
         """The program without steps that nothing returned or written depends on, and without inputs no step reads."""
@@ -301,9 +307,7 @@ class _Builder:
     @contextlib.contextmanager
     def _region(self, mode: str) -> Iterator[None]:
         if mode == "autocast":
-            from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
-
-            entered = self.graph.call_function(_enter_autocast, ("cpu", torch.bfloat16, True, None))
+            entered = self.graph.call_function(_enter_autocast, AUTOCAST)
             with MODES[mode][1]():
                 yield
             self.graph.call_function(_exit_autocast, (entered,))
@@ -317,7 +321,7 @@ class _Builder:
 
 def run_steps(program: Program, inputs: list[torch.Tensor]) -> dict[str, Any]:
     """Every value of the program on real inputs. Raises what it raises."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), modes_restored():
         warnings.simplefilter("ignore")
         return _run_steps(program, inputs)
 

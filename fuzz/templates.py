@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.fx import GraphModule, Node
 
-from fuzz.program import Input, Program, Step, Var
+from fuzz.program import AUTOCAST, Body, Input, Program, Region, Step, Var
 from optimus.capture import ARGUMENT, capture_case, dtype_of, shape_of
 from optimus.pattern import Case
 from optimus.values import value
@@ -47,7 +48,22 @@ def instantiate(case: Case, sizes: Mapping[str, int], seed: int = 0) -> Program:
             name = f"v{len(steps)}"
             steps.append(Step(name, node.target, args, tuple(kwargs.items())))
             values[node] = Var(name)
-    return Program(inputs, tuple(steps), outputs, case.name)
+    return Program(inputs, _with_regions(steps), outputs, case.name)
+
+
+def _with_regions(steps: Sequence[Step]) -> Body:
+    """``steps`` with those inside a region of autocast as a :class:`Region`. Other regions stay steps that enter and leave."""
+    body: list[Step | Region] = []
+    inside: list[Step] | None = None
+    for step in steps:
+        if step.target is _enter_autocast and step.args == AUTOCAST and inside is None:
+            inside = []
+        elif step.target is _exit_autocast and inside is not None:
+            body.append(Region("autocast", tuple(inside)))
+            inside = None
+        else:
+            (body if inside is None else inside).append(step)
+    return tuple(body)
 
 
 def _plain(given: Any, values: dict[Node, Any], known: Any) -> Any:

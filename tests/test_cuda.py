@@ -115,7 +115,7 @@ def test_model_as_eager(compiler, name, dynamic):
         return [t.detach().to("cuda", dtype).requires_grad_() for t in (torch.randn(33, 64), *values)]
 
     base = observe(program, inputs())
-    compiled = torch.compile(program, backend=optimus.backend, options={"compiler": compiler, "enable": ["group_linear"]}, dynamic=dynamic or None)
+    compiled = torch.compile(program, backend=optimus.backend, options={"compiler": compiler, "plan": ["group_linear"]}, dynamic=dynamic or None)
     found = observe(compiled, inputs())
     assert differences(base, found, reference(program, inputs(), base), bitwise=False) == []
     assert sum(j.counts()["group_linear"] for j in optimus.journals()) >= 2
@@ -126,7 +126,7 @@ def test_model_under_autocast():
     optimus.clear_journals()
     torch.manual_seed(0)
     model, x = Towers().cuda(), torch.randn(33, 64, device="cuda")
-    compiled = torch.compile(model, backend=optimus.backend, options={"enable": ["group_linear"]})
+    compiled = torch.compile(model, backend=optimus.backend, options={"plan": ["group_linear"]})
     with torch.autocast("cuda", dtype=torch.bfloat16):
         base, found = model(x), compiled(x)
     assert found.dtype == base.dtype == torch.bfloat16

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+
+from fuzz.modes import modes_restored
 
 FACTOR = 8.0
 """How many times eager's own error, plus what rounding the inputs would do, a reassociated result may be off."""
@@ -46,7 +47,7 @@ def observe(
     """
     torch.manual_seed(seed)
     try:
-        with _ambient_restored():
+        with modes_restored():
             result = program(*inputs)
     except Exception as error:  # noqa: BLE001 - the program is the user's
         return Run([], [], [], [], [], [], f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
@@ -65,20 +66,6 @@ def observe(
         except RuntimeError as error:
             found.backward_raised = str(error).splitlines()[0]
     return found
-
-
-@contextlib.contextmanager
-def _ambient_restored() -> Iterator[None]:
-    """Leave grad mode and autocast as they were, whatever a program that fails half way did to them."""
-    grad, devices = torch.is_grad_enabled(), ("cpu", "cuda")
-    autocast = [(d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in devices]
-    try:
-        yield
-    finally:
-        torch.set_grad_enabled(grad)
-        for device, enabled, dtype in autocast:
-            torch.set_autocast_enabled(device, enabled)
-            torch.set_autocast_dtype(device, dtype)
 
 
 def cotangents_like(outputs: Sequence[Any], seed: int = 0) -> list[torch.Tensor]:

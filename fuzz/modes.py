@@ -1,0 +1,46 @@
+"""The modes that change what operators compute, kept from leaking out of a program that fails half way."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+DEVICES = ("cpu", "cuda")
+
+
+@contextlib.contextmanager
+def modes_restored() -> Iterator[None]:
+    """Leave grad mode and autocast, its nesting and its cache included, as they were, whatever happens inside."""
+    grad = torch.is_grad_enabled()
+    autocast = [(device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in DEVICES]
+    cached = torch.is_autocast_cache_enabled()
+    nesting = autocast_nesting()
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(grad)
+        for device, enabled, dtype in autocast:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
+        torch.set_autocast_cache_enabled(cached)
+        _set_nesting(nesting)
+
+
+def autocast_nesting() -> int:
+    """How many regions of autocast are entered."""
+    found = torch.autocast_increment_nesting() - 1
+    torch.autocast_decrement_nesting()
+    return found
+
+
+def _set_nesting(wanted: int) -> None:
+    """Casts are cached for as long as a region is entered."""
+    found = autocast_nesting()
+    for _ in range(found, wanted):
+        torch.autocast_increment_nesting()
+    for _ in range(wanted, found):
+        torch.autocast_decrement_nesting()
+    if wanted == 0 and found:
+        torch.clear_autocast_cache()
