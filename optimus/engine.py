@@ -12,7 +12,6 @@ from torch.fx import GraphModule, Node
 from optimus.horizontal import Schedule, common_key, schedule, with_neighbourhoods
 from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
-from optimus.operators import bind
 from optimus.pattern import Decline, HorizontalPattern, Match, Pattern, VerticalPattern
 from optimus.plan import Plan, default_plan
 from optimus.rewriter import Rewriter, Transaction, Validator
@@ -90,6 +89,8 @@ class Engine:
 
     def _step(self, pattern: Pattern, rewriter: Rewriter) -> None:
         start = time.perf_counter()
+        if not rewriter.state.has_any(pattern.anchors):
+            return
         if isinstance(pattern, HorizontalPattern):
             _horizontal(pattern, rewriter)
         elif isinstance(pattern, VerticalPattern):
@@ -134,7 +135,7 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     node = next(iter(state.graph.nodes))
     while node.op != "output":
         following = node.next
-        if node.op in ("call_function", "call_method") and _is_anchor(pattern, node):
+        if state.ops.get(node) in pattern.anchors:
             found = _asked(partial(pattern.find, node, state))
             if isinstance(found, Decline):
                 refusals[node] = found
@@ -161,11 +162,6 @@ def _asked(question: Callable[[], Any]) -> Any:
         return question()
     except Exception as error:  # noqa: BLE001 - whatever a pattern raises
         return Decline("error", f"{type(error).__name__}: {error}")
-
-
-def _is_anchor(pattern: Pattern, node: Node) -> bool:
-    call = bind(node)
-    return call is not None and call.op in pattern.anchors
 
 
 # ---------------------------------------------------------------------------------------------------------- horizontal
@@ -222,7 +218,7 @@ def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: R
     found: dict[Node, Hashable] = {}
     state = rewriter.state
     for node in segment:
-        if node.op not in ("call_function", "call_method") or node.meta.get(FUSED) == pattern.name or not _is_anchor(pattern, node):
+        if state.ops.get(node) not in pattern.anchors or node.meta.get(FUSED) == pattern.name:
             continue
         key = _asked(partial(pattern.key, node, state))
         common = common_key(node, state)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, Node
 
 from optimus.effects import PURE, Effects, effects, passes_gradients
+from optimus.operators import bind
 from optimus.values import MISSING, Size, Storage, is_static, leaves, size_key, storages, value
 
 ADDRESSING = {"as_strided", "as_strided_", "storage_offset", "data_ptr", "storage", "untyped_storage"}
@@ -56,6 +57,10 @@ class GraphState:
     live: set[Node] = field(default_factory=set)
     doubtful: set[Node] = field(default_factory=set)
     fake_mode: FakeTensorMode | None = None
+    ops: dict[Node, str] = field(default_factory=dict)
+    """The canonical operator of every node that has one."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """How many nodes of each canonical operator there are."""
     sizes: dict[object, Node] = field(default_factory=dict)
     _same: dict[Storage, Storage] = field(default_factory=dict)
     _found: dict[Node, tuple[Any, tuple[Storage, ...]]] = field(default_factory=dict)
@@ -69,6 +74,7 @@ class GraphState:
         state.modes.append(Mode(torch.is_grad_enabled() if grad is None else grad))
         region = 0
         for node in graph.nodes:
+            state._count(node)
             found = effects(node)
             if found.switches_mode:
                 region += 1
@@ -125,6 +131,16 @@ class GraphState:
         if found.opaque:  # what it returns may refer to what it was given, tensor or not
             self._hidden[node] = written
 
+    def _count(self, node: Node) -> None:
+        call = bind(node)
+        if call is not None:
+            self.ops[node] = call.op
+            self.counts[call.op] += 1
+
+    def has_any(self, ops: Iterable[str]) -> bool:
+        """Whether some node is one of ``ops``."""
+        return any(self.counts[op] > 0 for op in ops)
+
     @property
     def shape_env(self) -> Any:
         """Where the guards on symbolic sizes live; None if all sizes are numbers."""
@@ -141,10 +157,14 @@ class GraphState:
     def adopt(self, node: Node, like: Node) -> None:
         """Record a new node that runs in the region of ``like``."""
         self.region[node] = self.region[like]
+        self._count(node)
 
     def forget(self, node: Node) -> None:
         """Drop an erased node."""
         self.region.pop(node, None)
+        op = self.ops.pop(node, None)
+        if op is not None:
+            self.counts[op] -= 1
         self.effect.pop(node, None)
         self._found.pop(node, None)
         self._kept.append(value(node))  # a freed storage's number must not come back for another
