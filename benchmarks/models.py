@@ -35,11 +35,62 @@ class Branches(torch.nn.Module):
         return torch.cat(torch.unbind(torch.stack(results), dim=0), dim=1)
 
 
+class Ranking(torch.nn.Module):
+    """A ranking model with the small operators that the paper finds in production models, each ``count`` times.
+
+    Takes ``(batch, count * width)``, gives ``(batch, 1)``. Feature groups are cut, cleaned and gated one by one; their
+    towers read one input or inputs of their own; parts of splits and unbinds are joined again, as they are, reshaped or
+    stacked; tasks that are not to train what they share read it detached.
+    """
+
+    def __init__(self, count: int, width: int = 16) -> None:
+        super().__init__()
+        self.count, self.width = count, width
+        linear = torch.nn.Linear
+        self.own = torch.nn.ModuleList(linear(width, width) for _ in range(count))
+        self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(width) for _ in range(count))
+        self.shared = torch.nn.ModuleList(linear(count * width, 8 + k) for k in range(count))
+        self.tasks = torch.nn.ModuleList(linear(width, width) for _ in range(count))
+        self.mixing = torch.nn.Parameter(torch.randn(1, width, width))
+        self.head = linear(self._features(), 1)
+
+    def _features(self) -> int:
+        n, w = self.count, self.width
+        return 3 * n * w + 4 * (n - 2) * w + (n - 2) * w + w + sum(8 + k for k in range(n))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The logit of each row."""
+        n, w = self.count, self.width
+        (x,) = torch.split(x, n * w, dim=1)
+        clean = [torch.clamp(torch.nan_to_num(g), -3.0, 3.0) for g in torch.split(x, w, dim=1)]
+        towers = [torch.tanh(layer(norm(g))) for layer, norm, g in zip(self.own, self.norms, clean, strict=True)]
+        gates = [torch.sigmoid(torch.relu(t)) for t in towers]
+        joint = torch.cat([t * g for t, g in zip(towers, gates, strict=True)], dim=1)
+        wide = [torch.relu(layer(joint)) for layer in self.shared]
+        pieces = torch.split(joint, w, dim=1)
+        tasks = [layer(t.detach()) for layer, t in zip(self.tasks, towers, strict=True)]
+        inner = slice(1, n - 1)
+        ends = torch.cat(torch.split(joint, w, dim=1)[inner], dim=1)
+        middle = torch.cat([*pieces[inner], pieces[0].exp()], dim=1).narrow(1, 0, (n - 2) * w)
+        planes = torch.unbind(joint.view(-1, n, w), dim=1)
+        rows = torch.stack([*planes[inner], planes[0].cos()], dim=1).flatten(1).narrow(1, 0, (n - 2) * w)
+        beside = torch.cat([*planes[inner], planes[0].sin()], dim=1).narrow(1, 0, (n - 2) * w)
+        above = torch.stack([*pieces[inner], pieces[0].sin()]).narrow(0, 0, n - 2).transpose(0, 1).flatten(1)
+        flat = torch.stack([p.reshape(-1) for p in torch.split(joint.t(), w)]).sum(0).view(w, -1).t()
+        mixed = torch.einsum("bnw,bnwv->bnv", joint.view(-1, n, w), self.mixing.expand(x.shape[0], n, w, w)).flatten(1)
+        return self.head(torch.cat([joint, ends, middle, *wide, *tasks, rows, beside, above, flat, mixed], dim=1))
+
+
 def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     """The model class ``name`` of ``deepctr_torch.models`` in training mode, and a random batch.
 
-    ``Branches`` with a number behind it is :class:`Branches` of that many, in bfloat16, whatever the batch.
+    ``Branches`` with a number behind it is :class:`Branches` of that many, in bfloat16, whatever the batch; ``Ranking``
+    with a number is :class:`Ranking` of that many.
     """
+    if name.startswith("Ranking"):
+        torch.manual_seed(0)
+        ranking = Ranking(int(name.removeprefix("Ranking")))
+        return ranking.to(device), (torch.randn(batch, ranking.count * ranking.width, device=device),)
     if name.startswith("Branches"):
         count = int(name.removeprefix("Branches"))
         torch.manual_seed(0)

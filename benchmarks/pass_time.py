@@ -126,7 +126,9 @@ def main() -> int:
         theirs, matches = (float("nan"), 0) if slow else best(pytorch, gm, inputs, a.runs)
         slow = slow or theirs > PYTORCH_LIMIT_S / 10
         points.append((nodes, mine))
-        print(f"| {name} | {nodes} | {mine / nodes * 1e6:.0f} | {rewrites} | {theirs / nodes * 1e6:.0f} | {matches} | {mine / theirs:.2f} |", flush=True)
+        print(
+            f"| {name} | {nodes} | {mine / nodes * 1e6:.0f} | {rewrites} | {theirs / nodes * 1e6:.0f} | {matches} | {mine / theirs:.2f} |", flush=True
+        )
     return 0
 
 

@@ -1,0 +1,120 @@
+"""What fires where: every pattern on the graphs of public models, and on the branch workload.
+
+Each model is captured in training mode, then rewritten by every pattern that needs no GPU, those that are off by
+default included. Models are those of deepctr-torch, a few of transformers with random weights, and the workloads of
+:mod:`benchmarks.models`.
+
+    python -m benchmarks.fires > benchmarks/results/fires.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import torch
+
+import optimus
+from benchmarks.models import make
+from optimus.capture import capture
+
+Factory = Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]
+
+DEEPCTR = ("AFN", "AutoInt", "DCN", "DCNMix", "DIFM", "DeepFM", "FiBiNET", "IFM", "MLR", "NFM", "ONN", "WDL", "xDeepFM")
+TRANSFORMERS = ("bert", "gpt2", "deberta-v2", "t5", "mamba")
+WORKLOADS = ("Branches16", "Ranking16")
+
+
+SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
+SIZES: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100},
+    "t5": {"d_model": 64, "d_ff": 128, "num_layers": 2, "num_heads": 4, "d_kv": 16, "vocab_size": 100},
+}
+
+
+class Encoder(torch.nn.Module):
+    """A model of transformers as a function of token numbers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        from transformers import AutoConfig, AutoModel
+
+        self.model = AutoModel.from_config(AutoConfig.for_model(name, **SIZES.get(name, SMALL)))
+        self.decodes = name == "t5"
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """The last hidden state."""
+        further = {"decoder_input_ids": tokens} if self.decodes else {}
+        found: torch.Tensor = self.model(input_ids=tokens, use_cache=False, **further)[0]
+        return found
+
+
+def transformers_model(name: str) -> tuple[torch.nn.Module, tuple[Any, ...]]:
+    """A small model of transformers with random weights, and random tokens."""
+    return Encoder(name).train(), (torch.randint(0, 100, (2, 16)),)
+
+
+MODELS: dict[str, Factory] = {
+    **{name: partial(make, name) for name in (*DEEPCTR, *WORKLOADS)},
+    **{name: partial(transformers_model, name) for name in TRANSFORMERS},
+}
+
+
+PLAN = optimus.Plan(tuple(p for p in optimus.patterns().values() if not p.judged_with))
+
+
+def fires(factory: Factory) -> tuple[int, int, Counter[str], Counter[str]]:
+    """Graphs and nodes of a model, and by pattern what was rewritten and what was declined."""
+    torch.manual_seed(0)
+    model, inputs = factory()
+    rewrites: Counter[str] = Counter()
+    declines: Counter[str] = Counter()
+    nodes = 0
+    found = capture(model, inputs)
+    for one in found:
+        nodes += len(one.gm.graph.nodes)
+        journal = optimus.rewrite(one.gm, PLAN)
+        rewrites.update(journal.counts())
+        declines.update(f"{d.pattern}: {d.reason}" for d in journal.declined)
+    return len(found), nodes, rewrites, declines
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", help=f"default: all of {', '.join(MODELS)}")
+    chosen = parser.parse_args().models or list(MODELS)
+    unknown = [m for m in chosen if m not in MODELS]
+    if unknown:
+        parser.error(f"unknown model {unknown[0]!r}; accepted are {', '.join(MODELS)}")
+    warnings.simplefilter("ignore")
+    print(
+        f"# What fires where\n\n{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch {torch.__version__}; training mode; every pattern that needs no GPU.\n"
+    )
+    print("| model | graphs | nodes | rewrites | declined, most frequent |\n|---|---|---|---|---|")
+    where: dict[str, list[str]] = {name: [] for name in (s.name for s in PLAN)}
+    for name in chosen:
+        try:
+            graphs, nodes, rewrites, declines = fires(MODELS[name])
+        except Exception as error:  # noqa: BLE001 - a model that does not build here is a row like others
+            print(f"| {name} | - | - | {type(error).__name__}: {str(error).splitlines()[0][:80]} | |", flush=True)
+            continue
+        for pattern in rewrites:
+            where[pattern].append(name)
+        listed = ", ".join(f"{p} {c}" for p, c in rewrites.most_common())
+        print(f"| {name} | {graphs} | {nodes} | {listed} | {', '.join(f'{d} {c}' for d, c in declines.most_common(3))} |", flush=True)
+    print("\n| pattern | fires on |\n|---|---|")
+    for pattern, models in where.items():
+        print(f"| `{pattern}` | {', '.join(models) or 'none of these'} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
