@@ -10,7 +10,7 @@ import torch
 from torch.fx import Node
 
 from optimus.horizontal import shape_key
-from optimus.operators import bind, bound
+from optimus.operators import bound
 from optimus.pattern import Decline, Exactness, HorizontalPattern
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
@@ -70,11 +70,10 @@ class Pointwise(HorizontalPattern):
         rule.equal("results", rule.each(lambda x: rule.apply("function", x), given), rule.unbind(joint, 0))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        call = bind(node)
         result = tensor(node)
-        if call is None or result is None or result.is_complex():
+        if result is None or result.is_complex():
             return None
-        if call.writes:
+        if bound(node).writes:
             return Decline("plain_call")
         further = self.further(node)
         if isinstance(further, Decline):

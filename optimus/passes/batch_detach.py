@@ -8,7 +8,7 @@ from torch.fx import Node
 
 from optimus.horizontal import shape_key
 from optimus.laws import Law
-from optimus.operators import bind, bound
+from optimus.operators import bound
 from optimus.passes._batch import stack_inputs, unbind_results
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
@@ -79,9 +79,8 @@ class BatchDetach(HorizontalPattern):
         rule.equal("results", rule.each(lambda x: rule.apply("detach", x), given), rule.unbind(joint, 0))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        call = bind(node)
         result = tensor(node)
-        if call is None or result is None or call.writes:
+        if result is None or bound(node).writes:
             return None
         memory = state.storages(node)
         if any(s in state.escaping or s in state.addressed or state.writes.get(s) for s in memory):

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus.horizontal import shape_key
-from optimus.operators import bind, bound
+from optimus.operators import bound
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
@@ -98,9 +98,7 @@ class BatchLayernorm(HorizontalPattern):
         rule.equal("with weight and bias", rule.each(affine, x, w, b), rule.unbind(shifted, 1))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        call = bind(node)
-        if call is None:
-            return None
+        call = bound(node)
         x = tensor(call["input"])
         given = [t for n in ("weight", "bias") if (t := tensor(call[n])) is not None]
         over = tuple(call["normalized_shape"])

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus.horizontal import shape_key
-from optimus.operators import bind, bound
+from optimus.operators import bound
 from optimus.passes._batch import ROW_BIAS, row_bias, stack_inputs, unbind_results
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
@@ -119,9 +119,7 @@ class BatchLinear(HorizontalPattern):
         rule.equal("one input", rule.each(lambda w: linear(one, w), w), rule.unbind(shared, 0))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        call = bind(node)
-        if call is None:
-            return None
+        call = bound(node)
         x, weight, bias = (tensor(call[n]) for n in ("input", "weight", "bias"))
         if x is None or weight is None:
             return None

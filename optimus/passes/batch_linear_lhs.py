@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.fx import Node
 
-from optimus.operators import bind, bound
+from optimus.operators import bound
 from optimus.passes._batch import ROW_BIAS, row_bias
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
@@ -94,9 +94,7 @@ class BatchLinearLhs(HorizontalPattern):
         rule.equal("with bias", rule.each(biased, w, b), rule.split(rule.apply("add", joint, bias), 1, outputs))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        call = bind(node)
-        if call is None:
-            return None
+        call = bound(node)
         x, weight, bias = (tensor(call[n]) for n in ("input", "weight", "bias"))
         if x is None or weight is None:
             return None

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus import grouped
-from optimus.operators import bind, bound
+from optimus.operators import bound
 from optimus.passes._batch import ROW_BIAS, row_bias
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
@@ -138,8 +138,8 @@ class GroupLinear(HorizontalPattern):
     """The longest side of a weight. Linears of larger ones fill a GPU by themselves."""
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        call, result = bind(node), tensor(node)
-        if call is None or result is None:
+        call, result = bound(node), tensor(node)
+        if result is None:
             return None
         weight, bias = tensor(call["weight"]), tensor(call["bias"])
         if weight is None or weight.dim() != 2:

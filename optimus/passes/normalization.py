@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from optimus.forms import Cut, cut_of, join_of
-from optimus.operators import Call, bind
+from optimus.operators import Call, bound
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
@@ -123,9 +123,7 @@ class Normalization(VerticalPattern):
         rule.equal("the remainder", rule.narrow(x, 1, multiples.offset(count - 1), rest), full[count - 1])
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
-        call = bind(node)
-        if call is None:
-            return None
+        call = bound(node)
         if call.writes:
             return Decline("plain_call")
         form = _normal_form(node, call)
