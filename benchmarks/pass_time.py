@@ -4,7 +4,7 @@ Seconds of processor time per node of the captured Torch-IR graph, the best of `
 Models are those of :mod:`benchmarks.models`; ``Chain`` with a number behind it has about that many nodes, and shows how
 the cost grows.
 
-    python -m benchmarks.pass_time FiBiNET AutoInt Branches256 Chain1000 Chain10000 Chain100000 --plot passes.svg
+    python -m benchmarks.pass_time FiBiNET AutoInt Branches256 Chain1000 Chain10000 Chain100000 --alone --plot passes.svg
 """
 
 from __future__ import annotations
@@ -114,11 +114,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graphs", nargs="+")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--plot", type=Path, help="where to draw the time over the number of nodes, as SVG")
+    parser.add_argument("--alone", action="store_true", help="without PyTorch's passes")
+    parser.add_argument("--plot", type=Path, help="where to draw the time over the number of nodes, as SVG (needs matplotlib)")
     a = parser.parse_args()
     print("| graph | nodes | ours µs/node | rewrites | PyTorch µs/node | matches | ratio |\n|---|---|---|---|---|---|---|", flush=True)
     points: list[tuple[int, float]] = []
-    slow = False
+    slow = a.alone
     for name in a.graphs:
         gm, inputs = graph_of(name)
         nodes = len(gm.graph.nodes)
@@ -129,7 +130,24 @@ def main() -> int:
         print(
             f"| {name} | {nodes} | {mine / nodes * 1e6:.0f} | {rewrites} | {theirs / nodes * 1e6:.0f} | {matches} | {mine / theirs:.2f} |", flush=True
         )
+    if a.plot:
+        draw(points, a.plot)
     return 0
+
+
+def draw(points: list[tuple[int, float]], path: Path) -> None:
+    """Seconds over nodes on logarithmic axes, beside a straight line through the first point. Needs matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    nodes, seconds = zip(*sorted(points), strict=True)
+    axes.loglog(nodes, seconds, "o-", label="default plan")
+    axes.loglog(nodes, [seconds[0] * n / nodes[0] for n in nodes], ":", label="proportional to the number of nodes")
+    axes.set_xlabel("nodes")
+    axes.set_ylabel("processor time of all passes (s)")
+    axes.legend()
+    figure.savefig(path)
 
 
 if __name__ == "__main__":
