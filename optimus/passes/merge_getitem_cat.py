@@ -6,8 +6,9 @@ from typing import ClassVar
 import torch
 
 from optimus.forms import Cut, Join, Run
-from optimus.passes.split_cat import SplitCat
+from optimus.passes.split_cat import SplitCat, run_becomes_a_section
 from optimus.pattern import Case, declines, fires
+from optimus.rule import Rule
 
 
 @fires("n, p + q + r + s")
@@ -71,6 +72,11 @@ class MergeGetitemCat(SplitCat):
     }
     cases: ClassVar[tuple[Case, ...]] = (middle, two_joins, with_another)
     declines: ClassVar[tuple[Case, ...]] = (all_pieces, out_of_order, used_elsewhere, along_another_dim)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """A run of neighbours joined along the cut, also among others, and the split in which it is one section."""
+        run_becomes_a_section(rule)
 
     def wanted(self, cut: Cut, join: Join, run: Run) -> str | None:
         if join.op != "cat" or join.dim != cut.dim:

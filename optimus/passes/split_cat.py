@@ -88,6 +88,29 @@ def used_elsewhere(x, p, q, r):
     return torch.cat([a, b], dim=1), torch.tanh(b) + 1, c
 
 
+def run_becomes_a_section(rule: Rule) -> None:
+    """A run of neighbours joined along the cut, also among others, and the split in which it is one section."""
+    count, first, length = rule.number("count", 1), rule.number("first"), rule.number("length", 1)
+    rule.suppose(first + length <= count)
+    left, right = rule.number("left"), rule.number("right")
+    sections = rule.sections("section", count)
+    x = rule.tensor("x", left, sections.total, right)
+    pieces, run = rule.split(x, 1, sections), sections.between(first, length)
+    rule.equal("all pieces", rule.cat(pieces, 1), x)
+    together = rule.narrow(x, 1, sections.offset(first), run.total)
+    rule.equal("a run", rule.cat(pieces.between(first, length), 1), together)
+    rule.equal("a run among others", *inside_another_join(rule))
+    kept = rule.computed(
+        count - length + 1,
+        lambda k: rule.choose(k < first, sections.size(k), rule.choose(k == first, run.total, sections.size(k + length - 1))),
+        lambda k: rule.choose(k <= first, sections.offset(k), sections.offset(k + length - 1)),
+    )
+    fewer, behind = rule.split(x, 1, kept), count - first - length
+    rule.equal("the section that stays together", together, fewer[first])
+    rule.equal("pieces before it", pieces.between(0, first), fewer.between(0, first))
+    rule.equal("pieces behind it", pieces.between(first + length, behind), fewer.between(first + 1, behind))
+
+
 @dataclass(frozen=True)
 class SplitCat(VerticalPattern):
     """``cat(split(x, d)[i : j], d)  ->  the section of x from i to j``
@@ -123,25 +146,7 @@ class SplitCat(VerticalPattern):
     @staticmethod
     def general(rule: Rule) -> None:
         """A run of neighbours, what is left of the split around it, and the run joined along any other dimension."""
-        count, first, length = rule.number("count", 1), rule.number("first"), rule.number("length", 1)
-        rule.suppose(first + length <= count)
-        left, right = rule.number("left"), rule.number("right")
-        sections = rule.sections("section", count)
-        x = rule.tensor("x", left, sections.total, right)
-        pieces, run = rule.split(x, 1, sections), sections.between(first, length)
-        rule.equal("all pieces", rule.cat(pieces, 1), x)
-        together = rule.narrow(x, 1, sections.offset(first), run.total)
-        rule.equal("a run", rule.cat(pieces.between(first, length), 1), together)
-        rule.equal("a run among others", *inside_another_join(rule))
-        kept = rule.computed(
-            count - length + 1,
-            lambda k: rule.choose(k < first, sections.size(k), rule.choose(k == first, run.total, sections.size(k + length - 1))),
-            lambda k: rule.choose(k <= first, sections.offset(k), sections.offset(k + length - 1)),
-        )
-        fewer, behind = rule.split(x, 1, kept), count - first - length
-        rule.equal("the section that stays together", together, fewer[first])
-        rule.equal("pieces before it", pieces.between(0, first), fewer.between(0, first))
-        rule.equal("pieces behind it", pieces.between(first + length, behind), fewer.between(first + 1, behind))
+        run_becomes_a_section(rule)
         joined_elsewhere(rule, "split")
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
