@@ -108,7 +108,7 @@ def test_planted_cases_fire(pattern):
 def test_a_short_hunt_finds_nothing(pattern):
     report = hunt(PatternSubject(pattern), seconds=60, max_examples=200, seed_number=7)
     assert report.finding is None, str(report.finding)
-    assert report.fired >= 8
+    assert report.fired > 20
     assert report.uncaptured < report.tried / 5
 
 

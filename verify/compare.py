@@ -133,14 +133,12 @@ def reference(program: Callable[..., Any], inputs: Sequence[Any], run: Run, seed
     """The float64 reference of ``run``, driven by the same rounded cotangents; None if the program cannot run again.
 
     The noise is the largest move of an element over three runs whose inputs are off by one rounding of their own dtype.
-    A float64 run that fails, or lands far from eager, computes something else: ``run`` is then its own reference, and the
-    inputs are off by one rounding of the coarsest dtype that it returns, in which it may compute under autocast.
+    A float64 run that fails, or lands far from eager, computes something else: ``run`` is then its own reference.
     """
     rounded = cotangents_like(run.outputs, seed)
     given = [c.double() for c in rounded]
     exact = observe(program, [_wide(i) for i in inputs], cotangents=given, seed=seed)
     wide = None if exact.raised is not None or not _plausible(run, exact) else exact
-    coarse = max(_floats(run), key=lambda t: torch.finfo(t.dtype).eps, default=torch.zeros(()))
     if wide is None:
         exact = _as_wide(run)
     output_noise = [_no_noise(o) for o in exact.outputs]
@@ -149,9 +147,7 @@ def reference(program: Callable[..., Any], inputs: Sequence[Any], run: Run, seed
         generator = torch.Generator().manual_seed(100 * seed + k)
         if wide is None:
             moved = _as_wide(
-                observe(
-                    program, [_nudged_leaf(i, coarse, generator) for i in inputs], cotangents=[_nudged(c, c, generator) for c in rounded], seed=seed
-                )
+                observe(program, [_nudged_leaf(i, generator) for i in inputs], cotangents=[_nudged(c, c, generator) for c in rounded], seed=seed)
             )
         else:
             nudged = [_nudged(c, r, generator) for c, r in zip(given, _floats(run), strict=True)]
@@ -177,14 +173,13 @@ def _more(noise: Any, moved: Any, exact: Any) -> Any:
     return torch.maximum(noise, torch.nan_to_num((moved - exact).abs(), nan=0.0))
 
 
-def _nudged_leaf(given: Any, coarse: torch.Tensor, generator: torch.Generator) -> Any:
-    """``given`` off by one rounding of its own dtype, or of that of ``coarse``."""
+def _nudged_leaf(given: Any, generator: torch.Generator) -> Any:
+    """``given`` off by one rounding of its own dtype."""
     if not isinstance(given, torch.Tensor):
         return given
     if not given.is_floating_point():
         return given.detach().clone()
-    like = max(given, coarse, key=lambda t: torch.finfo(t.dtype).eps)
-    return _nudged(given.detach().double(), like, generator).to(given.dtype).requires_grad_(given.requires_grad)
+    return _nudged(given.detach().double(), given, generator).to(given.dtype).requires_grad_(given.requires_grad)
 
 
 def _no_noise(exact: Any) -> Any:
