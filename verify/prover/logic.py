@@ -6,6 +6,7 @@ they are equal, or their bodies differ at some place. That is extensionality wit
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,12 +14,14 @@ from typing import Any
 
 import z3
 
+from verify.prover.session import Session
+from verify.prover.terms import function_number, function_of, walk, wrapped
 from verify.semantics.logic import Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
 
 ELEMENT = z3.DeclareSort("T")
 WHOLE = z3.DeclareSort("U")
-DECIDE_MS = 2000
+DECIDE_S = 2.0
 
 
 @dataclass(eq=False)
@@ -35,7 +38,7 @@ class Extensional:
     kernel: Hashable
     family: int
     height: int
-    likeness: frozenset[str]
+    likeness: frozenset[int]
     side: str
 
 
@@ -48,9 +51,10 @@ class SolverLogic:
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
     _families: dict[Any, int] = field(default_factory=dict)
-    _commutative: set[str] = field(default_factory=set)
+    _commutative: set[int] = field(default_factory=set)
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
-    _solver: z3.Solver | None = None
+    _facts: Session = field(default_factory=Session)
+    _queries: Session = field(default_factory=Session)
     _names: int = 0
     _depth: int = 0
     _side: str = ""
@@ -123,18 +127,20 @@ class SolverLogic:
             return True
         if z3.is_false(simple):
             return False
-        if self._solver is None:
-            self._solver = z3.Solver()
-            self._solver.set("timeout", DECIDE_MS)
-            self._solver.add(*self.premises)
-        for verdict, opposite in ((True, z3.Not(condition)), (False, condition)):
-            self._solver.push()
-            self._solver.add(opposite)
-            answer = self._solver.check()
-            self._solver.pop()
-            if answer == z3.unsat:
-                return verdict
-        return None
+        self._facts.stand(self.premises)
+        return self._facts.entails(condition, DECIDE_S)
+
+    def contradictory(self, required: Sequence[z3.BoolRef], timeout_s: float) -> bool:
+        """Whether the premises together with ``required`` cannot hold."""
+        self._facts.stand(self.premises)
+        with self._facts.under(required):
+            return bool(self._facts.check(time.monotonic() + timeout_s) == z3.unsat)
+
+    @property
+    def queries(self) -> Session:
+        """The solver for queries, in which the premises stand. Not the one that decides conditions while terms are built."""
+        self._queries.stand(self.premises)
+        return self._queries
 
     def element(self, name: str, index: Index) -> Term:
         """See :class:`Logic`."""
@@ -147,7 +153,7 @@ class SolverLogic:
         sorts = [t.sort() for t in lifted]
         function = self._function((symbol, *(s.name() for s in sorts)), sorts, ELEMENT)
         if _commutes(symbol):
-            self._commutative.add(function.name())
+            self._commutative.add(function_number(function))
         return function(*lifted)
 
     def zero(self) -> Term:
@@ -188,43 +194,39 @@ class SolverLogic:
 
     # ------------------------------------------------------------------------------------------------------- lemmas
 
-    def _inside(self, bodies: Sequence[z3.ExprRef]) -> tuple[frozenset[str], int]:
+    def _inside(self, bodies: Sequence[z3.ExprRef]) -> tuple[frozenset[int], int]:
         """The functions that bodies apply, and the height of the highest constant in them."""
-        names: set[str] = set()
+        functions: set[int] = set()
         height = 0
-        seen: set[int] = set()
-        stack: list[Any] = list(bodies)
-        while stack:
-            term = stack.pop()
-            if term.get_id() in seen or z3.is_bool(term) or z3.is_int(term):
-                continue
-            seen.add(term.get_id())
-            known = self.extensional.get(term.get_id())
+
+        def visit(number: int, term: Any) -> bool:
+            nonlocal height
+            known = self.extensional.get(number)
             if known is None:
-                names.add(term.decl().name())
-                stack.extend(term.children())
-            else:
-                names |= known.likeness
-                height = max(height, known.height)
-        return frozenset(names), height
+                functions.add(function_of(term))
+                return True
+            functions.update(known.likeness)
+            height = max(height, known.height)
+            return False
+
+        walk(bodies, set(), visit)
+        return frozenset(functions), height
 
     def mentioned(self, formula: z3.ExprRef, seen: set[int]) -> tuple[list[Extensional], list[z3.BoolRef]]:
         """The sums and black boxes in ``formula`` that ``seen`` does not hold yet, and what is known of its terms: operands commute."""
         found: list[Extensional] = []
         laws: list[z3.BoolRef] = []
-        stack: list[Any] = [formula]
-        while stack:
-            term = stack.pop()
-            if term.get_id() in seen:
-                continue
-            seen.add(term.get_id())
-            known = self.extensional.get(term.get_id())
+
+        def visit(number: int, term: Any) -> bool:
+            known = self.extensional.get(number)
             if known is not None:
                 found.append(known)
-            if z3.is_app(term) and term.decl().name() in self._commutative:
-                left, right = term.children()
-                laws.append(term == term.decl()(right, left))
-            stack.extend(term.children())
+            elif self._commutative and function_of(term) in self._commutative:
+                product = wrapped(term)
+                laws.append(product == product.decl()(product.arg(1), product.arg(0)))
+            return True
+
+        walk([formula], seen, visit)
         return found, laws
 
     def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import z3
 
 from verify.prover.logic import Extensional, SolverLogic
+from verify.prover.session import Session
 
 BOUNDS = (1, 2, 3, 4, 6, 9, 16, 64, None)
 """Sizes of a counterexample are tried below these in turn; None: any."""
@@ -57,7 +58,12 @@ def ask(
 
     ``only_alike``: tie no sums but those that look alike, and give up where that is not enough.
     """
-    search = _Search(logic, premises, goal, time.monotonic() + timeout_s, only_alike)
+    session = logic.queries
+    with session.under(premises) as own, session.under([z3.Not(goal)]):
+        return _answer(_Search(logic, session, [*own, goal], time.monotonic() + timeout_s, only_alike), sizes, only_alike)
+
+
+def _answer(search: _Search, sizes: Sequence[z3.ArithRef], only_alike: bool) -> Answer:
     answer = search.check(())
     if answer == z3.sat and search.swappable:
         search.swap()
@@ -80,19 +86,19 @@ def ask(
 class _Search:
     """One query with its growing set of lemmas."""
 
-    def __init__(self, logic: SolverLogic, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, deadline: float, only_alike: bool) -> None:
+    def __init__(self, logic: SolverLogic, session: Session, formulas: Sequence[z3.BoolRef], deadline: float, only_alike: bool) -> None:
         self.logic = logic
+        self.session = session
         self.deadline = deadline
         self.ways: tuple[Way, ...] = (_alike,) if only_alike else (_alike, _across, _any)
-        self.solver = z3.SimpleSolver()
-        self.solver.add(*premises, z3.Not(goal))
+        self.solver = session.solver
         self.seen: set[int] = set()
         self.known: list[Extensional] = []
         self.tied: set[Pair] = set()
         self.reordered = False
         self.swaps = z3.Bool("factors_in_sums_commute")
         self.swappable = False
-        for formula in (*premises, goal):
+        for formula in formulas:
             self._take_in(formula)
         self.first = len(self.known)
 
@@ -115,11 +121,7 @@ class _Search:
     def check(self, extra: tuple[z3.BoolRef, ...]) -> z3.CheckSatResult:
         """Satisfiable together with ``extra``, all lemmas that the answer breaks added?"""
         while True:
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                return z3.unknown
-            self.solver.set("timeout", max(1, int(left * 1000)))
-            answer = self.solver.check(*extra)
+            answer = self.session.check(self.deadline, *extra)
             if answer != z3.sat or not self._tie(self.solver.model()):
                 return answer
 

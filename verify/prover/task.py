@@ -58,10 +58,7 @@ class Task:
 
     def contradictory(self, required: Sequence[Any]) -> bool:
         """Whether the premises together with ``required`` admit no sizes at all."""
-        solver = z3.Solver()
-        solver.set("timeout", int(self.timeout_s * 1000))
-        solver.add(*self.logic.premises, *map(_formula, required))
-        return bool(solver.check() == z3.unsat)
+        return self.logic.contradictory([_formula(r) for r in required], self.timeout_s)
 
     def any_sizes(self) -> dict[str, int]:
         """Small sizes that the premises admit."""
