@@ -364,7 +364,7 @@ PAIRS = (
     Pair("a piece missing", lambda a, b, c: torch.cat([a, b, c]), lambda a, b, c: torch.cat([a, b]) + 0 * c[0], "n m, n m, n m", "refuted"),
     Pair("another dimension", lambda x, y: (x + y, torch.cat([x, y], 0)), lambda x, y: (x + y, torch.cat([x, y], 1).reshape(-1, x.shape[1])), "n n, n n", "refuted", "unmodelled"),
     # numbers
-    Pair("association", lambda a, b, c: (a + b) + c, lambda a, b, c: a + (b + c), "n m, n m, n m", "unknown"),
+    Pair("association", lambda a, b, c: (a + b) + c, lambda a, b, c: a + (b + c), "n m, n m, n m", "E1"),
     Pair("distribution", lambda a, b, c: (a + b) * c, lambda a, b, c: a * c + b * c, "n m, n m, n m", "refuted"),
     Pair("plus zero", lambda x: (x + 0) * 2, lambda x: x * 2, "n m", "refuted"),
     Pair("minus zero", lambda x: (x - 0) * 2, lambda x: x * 2, "n m", "unknown"),

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number, same_number
 from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain
-from verify.witness import witness
+from verify.witness import DRAWS, FEW, witness
 
 TIMEOUT_S = 20.0
 
@@ -96,6 +96,7 @@ class _Proof:
         self.grad = grad
         self.task = Task(timeout_s, second_solver)
         self.pairs = _corresponding(before, after)
+        self.seen: Refuted | None = None
 
     def run(self, start: float) -> Verdict:
         task = self.task
@@ -112,7 +113,7 @@ class _Proof:
             return Vacuous("the graph neither takes nor returns anything")
         found = self._compare(left, right)
         if isinstance(found, _Disagreement):
-            return self._replay(found)
+            return self.seen or self._replay(found)
         if isinstance(found, Undecided):
             return self._tried(found)
         return Proved("E1" if task.reordered else "E0", task.queries, task.confirmed, time.monotonic() - start)
@@ -254,13 +255,19 @@ class _Proof:
     # ---------------------------------------------------------------------------------------------------------- answers
 
     def _settle(self, goals: Sequence[tuple[str, Any]]) -> Failure:
-        what, answer = self.task.prove([], goals)
+        what, answer = self.task.prove([], goals, self._shows)
         match answer:
             case Invalid():
                 return _Disagreement(what, dict(answer.sizes))
             case Undecided():
                 return Undecided(f"{what}: {answer.reason}" if what else answer.reason, answer.disputed)
         return None
+
+    def _shows(self, what: str, sizes: Mapping[str, int]) -> bool:
+        """Whether a few real tensors show a difference; if so, it is kept as ``seen``."""
+        verdict = self._replay(_Disagreement(what, dict(sizes)), FEW)
+        self.seen = verdict if isinstance(verdict, Refuted) else None
+        return self.seen is not None
 
     def _differ(self, what: str) -> _Disagreement:
         return _Disagreement(what, self.task.any_sizes())
@@ -270,9 +277,10 @@ class _Proof:
         found = None if failed.disputed else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
         return found if isinstance(found, Refuted) else Unknown(failed.reason)
 
-    def _replay(self, failed: _Disagreement) -> Verdict:
+    def _replay(self, failed: _Disagreement, draws: Sequence[str] = DRAWS) -> Verdict:
+        signed_zeros = not self.task.logic.has_sums
         try:
-            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=not self.task.logic.has_sums)
+            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=signed_zeros, draws=draws)
         except KeyError:
             return Unknown(f"{failed.what}: differs in the semantics, but no sizes were found to replay it with")
         if not seen:

@@ -15,7 +15,8 @@ from typing import Any
 import z3
 
 from verify.prover.session import Session
-from verify.prover.terms import function_number, function_of, walk, wrapped
+from verify.prover.laws import Laws, Stage
+from verify.prover.terms import function_of, walk
 from verify.semantics.logic import Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
 
@@ -28,6 +29,7 @@ DECIDE_S = 2.0
 class Extensional:
     """A constant that stands for a sum, or for a whole result, and the functions it depends on.
 
+    ``bodies``: those of the parts, written with the variables ``bound``; where ``height`` is 1, they hold no other constant.
     ``family``: only members of one can be equal. ``height``: how deep sums nest in the bodies. ``likeness``: the functions in
     the bodies; constants that agree here are worth tying together first. ``side``: of the two programs, the one it comes from.
     """
@@ -36,10 +38,13 @@ class Extensional:
     parts: tuple[Part, ...]
     is_total: bool
     kernel: Hashable
+    bound: tuple[tuple[z3.ArithRef, ...], ...]
+    bodies: tuple[z3.ExprRef, ...]
     family: int
     height: int
     likeness: frozenset[int]
     side: str
+    masked: dict[int, z3.ExprRef] = field(default_factory=dict)
 
 
 @dataclass
@@ -51,7 +56,7 @@ class SolverLogic:
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
     _families: dict[Any, int] = field(default_factory=dict)
-    _commutative: set[int] = field(default_factory=set)
+    _laws: Laws = field(default_factory=lambda: Laws(ELEMENT))
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
     _facts: Session = field(default_factory=Session)
     _queries: Session = field(default_factory=Session)
@@ -152,8 +157,7 @@ class SolverLogic:
         lifted = [_lifted(t) for t in terms]
         sorts = [t.sort() for t in lifted]
         function = self._function((symbol, *(s.name() for s in sorts)), sorts, ELEMENT)
-        if _commutes(symbol):
-            self._commutative.add(function_number(function))
+        self._laws.note(symbol, function)
         return function(*lifted)
 
     def zero(self) -> Term:
@@ -174,17 +178,20 @@ class SolverLogic:
         """One constant for all uses with the same bodies, written with bound variables that no enclosing body uses."""
         self._depth += 1
         try:
-            bodies = tuple(part.body(tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents)))) for part in parts)
+            bound = tuple(tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents))) for part in parts)
+            bodies = tuple(_lifted(part.body(own)) for part, own in zip(parts, bound, strict=True))
         finally:
             self._depth -= 1
-        key = (symbol, kernel, is_total, self._depth, tuple(part.extents for part in parts), bodies)
+        key = (symbol, kernel, is_total, self._depth, tuple(part.extents for part in parts), tuple(b.get_id() for b in bodies))
         if key not in self._constants:
             constant = z3.Const(self.fresh("r"), sort)
             shape = (symbol, is_total, tuple(len(part.extents) for part in parts))
             family = self._families.setdefault(shape, len(self._families))
             self._constants[key] = constant
             likeness, below = self._inside(bodies)
-            self.extensional[constant.get_id()] = Extensional(constant, parts, is_total, kernel, family, below + 1, likeness, self._side)
+            self.extensional[constant.get_id()] = Extensional(
+                constant, parts, is_total, kernel, bound, bodies, family, below + 1, likeness, self._side
+            )
         return self._constants[key]
 
     def _function(self, key: Any, sorts: list[z3.SortRef], result: z3.SortRef) -> Any:
@@ -212,18 +219,17 @@ class SolverLogic:
         walk(bodies, set(), visit)
         return frozenset(functions), height
 
-    def mentioned(self, formula: z3.ExprRef, seen: set[int]) -> tuple[list[Extensional], list[z3.BoolRef]]:
-        """The sums and black boxes in ``formula`` that ``seen`` does not hold yet, and what is known of its terms: operands commute."""
+    def mentioned(self, formula: z3.ExprRef, seen: set[int], in_sum: bool) -> tuple[list[Extensional], list[tuple[Stage, z3.BoolRef]]]:
+        """The sums and black boxes in ``formula`` that ``seen`` does not hold yet, and what is known of its terms, see :mod:`laws`."""
         found: list[Extensional] = []
-        laws: list[z3.BoolRef] = []
+        laws: list[tuple[Stage, z3.BoolRef]] = []
 
         def visit(number: int, term: Any) -> bool:
             known = self.extensional.get(number)
             if known is not None:
                 found.append(known)
-            elif self._commutative and function_of(term) in self._commutative:
-                product = wrapped(term)
-                laws.append(product == product.decl()(product.arg(1), product.arg(0)))
+            else:
+                laws.extend(self._laws.of(term, in_sum))
             return True
 
         walk([formula], seen, visit)
@@ -232,23 +238,25 @@ class SolverLogic:
     def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef:
         """Two of one family are equal, or their bodies differ somewhere."""
         ways: list[Any] = [one.constant == other.constant]
-        for left, right in zip(one.parts, other.parts, strict=True):
+        for k, (left, right) in enumerate(zip(one.parts, other.parts, strict=True)):
             place = tuple(self.integer("w") for _ in left.extents)
-            ways.append(self._masked(left, place, one.side) != self._masked(right, place, other.side))
+            ways.append(self._masked(one, k, place) != self._masked(other, k, place))
             if not one.is_total:
                 ways += [_lifted(a) != _lifted(b) for a, b in zip(left.extents, right.extents, strict=True)]
         return z3.Or(ways)
 
-    def _masked(self, part: Part, place: Index, side: str) -> z3.ExprRef:
-        """The body with zero outside its extents; a sum over all integers of that is the sum over the extents."""
+    def _masked(self, e: Extensional, k: int, place: Index) -> z3.ExprRef:
+        """A body with zero outside its extents; a sum over all integers of that is the sum over the extents."""
+        if e.height > 1:  # the sums in the body are others at every place
+            with self.on(e.side):
+                return self._cut_off(e.parts[k], place, e.parts[k].body(place))
+        if k not in e.masked:
+            e.masked[k] = self._cut_off(e.parts[k], e.bound[k], e.bodies[k])
+        return z3.substitute(e.masked[k], *zip(e.bound[k], place, strict=True))
+
+    def _cut_off(self, part: Part, place: Index, body: Term) -> Any:
         inside = self.all_of(*(c for w, e in zip(place, part.extents, strict=True) for c in (w >= 0, w < e)))
-        with self.on(side):
-            return self.ite(inside, part.body(place), self.zero())
-
-
-def _commutes(symbol: Symbol) -> bool:
-    """Whether the operands of a function may be exchanged without a change of any bit: tensors of one dtype added or multiplied."""
-    return symbol.op in ("add", "mul") and dict(symbol.literals) == {"self": "#1", "other": "#2"} and len(set(symbol.dtypes)) == 1
+        return _lifted(self.ite(inside, body, self.zero()))
 
 
 def _lifted(given: Any) -> Any:

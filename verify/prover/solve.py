@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import z3
 
 from verify.prover.logic import Extensional, SolverLogic
+from verify.prover.laws import ROUNDING, Stage
 from verify.prover.session import Session
 
 BOUNDS = (1, 2, 3, 4, 6, 9, 16, 64, None)
@@ -28,9 +29,18 @@ class Valid:
 
 @dataclass(frozen=True)
 class Invalid:
-    """The goal fails for ``sizes``."""
+    """The goal fails for ``sizes``, in the part of it with the number ``part``."""
 
     sizes: Mapping[str, int]
+    part: int = 0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The goal fails for ``sizes``, unless sums that do not look alike are equal: nothing was asserted of those."""
+
+    sizes: Mapping[str, int]
+    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Undecided:
     disputed: bool = False
 
 
-Answer = Valid | Invalid | Undecided
+Answer = Valid | Invalid | Candidate | Undecided
 Pair = tuple[Extensional, Extensional]
 
 
@@ -52,32 +62,30 @@ def ask(
     sizes: Sequence[z3.ArithRef],
     timeout_s: float,
     *,
+    parts: Sequence[z3.BoolRef] = (),
     only_alike: bool = False,
 ) -> Answer:
     """Whether ``goal`` follows from ``premises``; if not, the smallest sizes for which it fails.
 
-    ``only_alike``: tie no sums but those that look alike, and give up where that is not enough.
+    ``parts``: the goals of which ``goal`` is the conjunction. ``only_alike``: tie no sums but those that look alike; where
+    that may not be enough, the answer is a :class:`Candidate`.
     """
     session = logic.queries
     with session.under(premises) as own, session.under([z3.Not(goal)]):
-        return _answer(_Search(logic, session, [*own, goal], time.monotonic() + timeout_s, only_alike), sizes, only_alike)
+        search = _Search(logic, session, [*own, goal], time.monotonic() + timeout_s, only_alike)
+        return _answer(search, sizes, parts)
 
 
-def _answer(search: _Search, sizes: Sequence[z3.ArithRef], only_alike: bool) -> Answer:
+def _answer(search: _Search, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.BoolRef]) -> Answer:
     answer = search.check(())
-    if answer == z3.sat and search.swappable:
-        search.swap()
+    while answer == z3.sat and search.advance():
         answer = search.check(())
     if answer == z3.unsat:
         return Valid(search.smt2(), search.reordered)
-    if answer == z3.unknown:
-        return Undecided(search.reason())
-    if only_alike:
-        return Undecided("sums that look alike are not enough")
-    for bound in BOUNDS if sizes else (None,):
+    for bound in BOUNDS if sizes and answer == z3.sat else (None,):
         answer = search.check(() if bound is None else tuple(s <= bound for s in sizes))
         if answer == z3.sat:
-            return Invalid(search.sizes(sizes))
+            return search.failure(sizes, parts)
         if answer == z3.unknown:
             return Undecided(search.reason())
     return Undecided("the solver contradicted itself")
@@ -90,33 +98,43 @@ class _Search:
         self.logic = logic
         self.session = session
         self.deadline = deadline
-        self.ways: tuple[Way, ...] = (_alike,) if only_alike else (_alike, _across, _any)
+        self.ways: tuple[Way, ...] = (_alike,) if only_alike else WAYS
         self.solver = session.solver
         self.seen: set[int] = set()
         self.known: list[Extensional] = []
         self.tied: set[Pair] = set()
         self.reordered = False
-        self.swaps = z3.Bool("factors_in_sums_commute")
-        self.swappable = False
+        self.stages = {Stage.ALWAYS}
+        self.waiting: dict[Stage, list[z3.BoolRef]] = {stage: [] for stage in Stage}
         for formula in formulas:
             self._take_in(formula)
         self.first = len(self.known)
 
-    def _take_in(self, formula: z3.BoolRef, *, in_sums: bool = False) -> None:
-        """Note the sums in a formula that is asserted, and assert what is known of its terms.
-
-        ``in_sums``: only once the factors inside sums may be exchanged; a kernel that sums other products in another place
-        need not round alike.
-        """
-        found, laws = self.logic.mentioned(formula, self.seen)
+    def _take_in(self, formula: z3.BoolRef, *, in_sum: bool = False) -> None:
+        """Note the sums in a formula that is asserted, and what is known of its terms. ``in_sum``: they are summands."""
+        found, laws = self.logic.mentioned(formula, self.seen, in_sum)
         self.known += found
-        self.swappable = self.swappable or (in_sums and bool(laws))
-        self.solver.add(*(z3.Implies(self.swaps, law) if in_sums else law for law in laws))
+        for stage, law in laws:
+            self.waiting[stage].append(law)
+        self._assert_laws()
 
-    def swap(self) -> None:
-        """Let factors inside sums be exchanged."""
-        self.solver.add(self.swaps)
-        self.reordered = True
+    def _assert_laws(self) -> bool:
+        """Assert the laws of the stages reached; whether there were any."""
+        chosen = [stage for stage in self.stages if self.waiting[stage]]
+        for stage in chosen:
+            self.solver.add(self.waiting[stage])
+            self.waiting[stage] = []
+            self.reordered = self.reordered or stage in ROUNDING
+        return bool(chosen)
+
+    def advance(self) -> bool:
+        """Let the laws of the next stage that has some hold; whether there was one."""
+        for stage in Stage:
+            if stage not in self.stages:
+                self.stages.add(stage)
+                if self._assert_laws():
+                    return True
+        return False
 
     def check(self, extra: tuple[z3.BoolRef, ...]) -> z3.CheckSatResult:
         """Satisfiable together with ``extra``, all lemmas that the answer breaks added?"""
@@ -128,27 +146,34 @@ class _Search:
     def _tie(self, model: z3.ModelRef) -> bool:
         """Add lemmas for pairs that the model takes for different, likely ones first; whether there were any."""
         for way in self.ways:
-            groups = [g for g in way(self) if len(g) > 1]
-            values = {e: model.eval(e.constant, model_completion=True) for g in groups for e in g if len(g) > 2 or way is not _alike}
-            pairs = (pair for g in groups for pair in itertools.combinations(g, 2) if self._open(pair, way) and _apart(pair, values))
+            pairs = self._unlike(way, model)
             chosen = list(pairs if way is _alike else itertools.islice(pairs, LEMMAS))
             for one, other in chosen:
                 self.tied.add((one, other))
                 lemma = self.logic.lemma(one, other)
                 self.solver.add(lemma)
-                self._take_in(lemma, in_sums=True)
+                self._take_in(lemma, in_sum=True)
                 self.reordered = self.reordered or one.kernel != other.kernel
             if chosen:
                 return True
         return False
 
+    def _unlike(self, way: Way, model: z3.ModelRef) -> Iterator[Pair]:
+        """Pairs that nobody has tied and that the model takes for different."""
+        groups = [g for g in way(self) if len(g) > 1]
+        values = {e: model.eval(e.constant, model_completion=True) for g in groups for e in g if len(g) > 2 or way is not _alike}
+        return (pair for g in groups for pair in itertools.combinations(g, 2) if self._open(pair, way) and _apart(pair, values))
+
+    def failure(self, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.BoolRef]) -> Invalid | Candidate:
+        """What the last model shows."""
+        model = self.solver.model()
+        at = next((k for k, part in enumerate(parts) if z3.is_false(model.eval(part, model_completion=True))), 0)
+        doubtful = any(any(True for _ in self._unlike(way, model)) for way in WAYS if way not in self.ways)
+        found = {str(v): model.eval(v, model_completion=True).as_long() for v in sizes}
+        return Candidate(found, at) if doubtful else Invalid(found, at)
+
     def _open(self, pair: Pair, way: Way) -> bool:
         return pair not in self.tied and (way is _any or pair[0].side != pair[1].side)
-
-    def sizes(self, variables: Sequence[z3.ArithRef]) -> dict[str, int]:
-        """The sizes of the last model."""
-        model = self.solver.model()
-        return {str(v): model.eval(v, model_completion=True).as_long() for v in variables}
 
     def smt2(self) -> str:
         """The query as SMT-LIB 2."""
@@ -183,6 +208,7 @@ def _any(search: _Search) -> Iterable[list[Extensional]]:
 
 
 Way = Callable[[_Search], Iterable[list[Extensional]]]
+WAYS: tuple[Way, ...] = (_alike, _across, _any)
 
 
 def _grouped(known: Sequence[Extensional], key: Callable[[Extensional], object]) -> Iterable[list[Extensional]]:
