@@ -14,8 +14,8 @@ from typing import Any
 
 import z3
 
-from verify.prover.session import Session
 from verify.prover.laws import Laws, Stage
+from verify.prover.session import Session
 from verify.prover.terms import function_of, walk
 from verify.semantics.logic import Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number

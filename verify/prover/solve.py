@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import z3
 
-from verify.prover.logic import Extensional, SolverLogic
 from verify.prover.laws import ROUNDING, Stage
+from verify.prover.logic import Extensional, SolverLogic
 from verify.prover.session import Session
 
 BOUNDS = (1, 2, 3, 4, 6, 9, 16, 64, None)
@@ -29,18 +29,14 @@ class Valid:
 
 @dataclass(frozen=True)
 class Invalid:
-    """The goal fails for ``sizes``, in the part of it with the number ``part``."""
+    """The goal fails for ``sizes``, in the part of it with the number ``part``.
+
+    ``doubtful``: unless sums that do not look alike are equal; nothing was asserted of those.
+    """
 
     sizes: Mapping[str, int]
     part: int = 0
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """The goal fails for ``sizes``, unless sums that do not look alike are equal: nothing was asserted of those."""
-
-    sizes: Mapping[str, int]
-    part: int = 0
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class Undecided:
     disputed: bool = False
 
 
-Answer = Valid | Invalid | Candidate | Undecided
+Answer = Valid | Invalid | Undecided
 Pair = tuple[Extensional, Extensional]
 
 
@@ -68,7 +64,7 @@ def ask(
     """Whether ``goal`` follows from ``premises``; if not, the smallest sizes for which it fails.
 
     ``parts``: the goals of which ``goal`` is the conjunction. ``only_alike``: tie no sums but those that look alike; where
-    that may not be enough, the answer is a :class:`Candidate`.
+    that may not be enough, the answer is doubtful.
     """
     session = logic.queries
     with session.under(premises) as own, session.under([z3.Not(goal)]):
@@ -82,7 +78,9 @@ def _answer(search: _Search, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.Bo
         answer = search.check(())
     if answer == z3.unsat:
         return Valid(search.smt2(), search.reordered)
-    for bound in BOUNDS if sizes and answer == z3.sat else (None,):
+    if answer == z3.unknown:
+        return Undecided(search.reason())
+    for bound in BOUNDS if sizes else (None,):
         answer = search.check(() if bound is None else tuple(s <= bound for s in sizes))
         if answer == z3.sat:
             return search.failure(sizes, parts)
@@ -164,13 +162,13 @@ class _Search:
         values = {e: model.eval(e.constant, model_completion=True) for g in groups for e in g if len(g) > 2 or way is not _alike}
         return (pair for g in groups for pair in itertools.combinations(g, 2) if self._open(pair, way) and _apart(pair, values))
 
-    def failure(self, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.BoolRef]) -> Invalid | Candidate:
+    def failure(self, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.BoolRef]) -> Invalid:
         """What the last model shows."""
         model = self.solver.model()
         at = next((k for k, part in enumerate(parts) if z3.is_false(model.eval(part, model_completion=True))), 0)
         doubtful = any(any(True for _ in self._unlike(way, model)) for way in WAYS if way not in self.ways)
         found = {str(v): model.eval(v, model_completion=True).as_long() for v in sizes}
-        return Candidate(found, at) if doubtful else Invalid(found, at)
+        return Invalid(found, at, doubtful)
 
     def _open(self, pair: Pair, way: Way) -> bool:
         return pair not in self.tied and (way is _any or pair[0].side != pair[1].side)

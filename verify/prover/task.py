@@ -9,7 +9,7 @@ import z3
 
 from verify.prover.logic import SolverLogic
 from verify.prover.sizes import Sizes, environment_of
-from verify.prover.solve import Answer, Candidate, Invalid, Undecided, Valid, ask, confirm
+from verify.prover.solve import Answer, Invalid, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
 
 Shows = Callable[[str, Mapping[str, int]], bool]
@@ -88,9 +88,7 @@ class Task:
                     return "", answer
                 case Undecided() if answer.disputed:
                     return "", answer
-                case Invalid():
-                    return open_goals[answer.part][0], answer
-                case Candidate(sizes, part) if shows is not None and shows(open_goals[part][0], sizes):
+                case Invalid(sizes, part, doubtful) if not doubtful or (shows is not None and shows(open_goals[part][0], sizes)):
                     return open_goals[part][0], Invalid(sizes)
         for what, goal in open_goals:
             answer = self._answer(premises, [goal], last=True)
