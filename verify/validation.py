@@ -7,7 +7,7 @@ import ctypes
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -265,7 +265,7 @@ class _Proof:
 
     def _shows(self, what: str, sizes: Mapping[str, int]) -> bool:
         """Whether a few real tensors show a difference; if so, it is kept as ``seen``."""
-        verdict = self._replay(_Disagreement(what, dict(sizes)), FEW)
+        verdict = self._witnessed(_Disagreement(what, dict(sizes)), FEW)
         self.seen = verdict if isinstance(verdict, Refuted) else None
         return self.seen is not None
 
@@ -277,7 +277,14 @@ class _Proof:
         found = None if failed.disputed else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
         return found if isinstance(found, Refuted) else Unknown(failed.reason)
 
-    def _replay(self, failed: _Disagreement, draws: Sequence[str] = DRAWS) -> Verdict:
+    def _replay(self, failed: _Disagreement) -> Verdict:
+        """What real tensors of the sizes found show, or, where they show nothing, larger ones."""
+        found = self._witnessed(failed, DRAWS)
+        larger = {} if isinstance(found, Refuted) else self.task.larger_sizes()
+        again = self._witnessed(replace(failed, sizes=larger), DRAWS) if larger else found
+        return again if isinstance(again, Refuted) else found
+
+    def _witnessed(self, failed: _Disagreement, draws: Sequence[str]) -> Verdict:
         signed_zeros = not self.task.logic.has_sums
         try:
             inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=signed_zeros, draws=draws)

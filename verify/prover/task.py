@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from verify.semantics.tensor import UnmodelledError, same_number
 
 Shows = Callable[[str, Mapping[str, int]], bool]
 """Whether what a goal is named after can be seen to fail for some sizes."""
+
+ROOMY, SPREAD = (6, 4), 3
+"""The least of sizes that leave room, tried in turn, and how much larger they may be."""
 
 
 class Task:
@@ -67,6 +71,16 @@ class Task:
         """Small sizes that the premises admit."""
         answer = ask(self.logic, self.logic.premises, z3.BoolVal(False), self.variables(), self.timeout_s)
         return dict(getattr(answer, "sizes", {}))
+
+    def larger_sizes(self) -> dict[str, int]:
+        """Sizes that the premises admit and that leave room for many different elements; none if there are no such."""
+        session = self.logic.queries
+        for least in ROOMY if self.variables() else ():
+            room = [c for s in self.variables() for c in (s >= least, s <= least + SPREAD)]
+            if session.check(time.monotonic() + self.timeout_s, *room) == z3.sat:
+                model = session.solver.model()
+                return {str(s): model.eval(s, model_completion=True).as_long() for s in self.variables()}
+        return {}
 
     def variables(self) -> list[z3.ArithRef]:
         """The sizes of the graph's inputs as solver variables."""
