@@ -6,12 +6,14 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import z3
 
 from verify.prover.laws import ROUNDING, Stage
 from verify.prover.logic import Extensional, SolverLogic
 from verify.prover.session import Session
+from verify.prover.terms import walk, wrapped
 
 BOUNDS = (1, 2, 3, 4, 6, 9, 16, 64, None)
 """Sizes of a counterexample are tried below these in turn; None: any."""
@@ -68,11 +70,11 @@ def ask(
     """
     session = logic.queries
     with session.under(premises) as own, session.under([z3.Not(goal)]):
-        search = _Search(logic, session, [*own, goal], time.monotonic() + timeout_s, only_alike)
-        return _answer(search, sizes, parts)
+        search = _Search(logic, session, [*own, goal], parts or [goal], time.monotonic() + timeout_s, only_alike)
+        return _answer(search, sizes)
 
 
-def _answer(search: _Search, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.BoolRef]) -> Answer:
+def _answer(search: _Search, sizes: Sequence[z3.ArithRef]) -> Answer:
     answer = search.check(())
     while answer == z3.sat and search.advance():
         answer = search.check(())
@@ -83,7 +85,7 @@ def _answer(search: _Search, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.Bo
     for bound in BOUNDS if sizes else (None,):
         answer = search.check(() if bound is None else tuple(s <= bound for s in sizes))
         if answer == z3.sat:
-            return search.failure(sizes, parts)
+            return search.failure(sizes)
         if answer == z3.unknown:
             return Undecided(search.reason())
     return Undecided("the solver contradicted itself")
@@ -92,15 +94,24 @@ def _answer(search: _Search, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.Bo
 class _Search:
     """One query with its growing set of lemmas."""
 
-    def __init__(self, logic: SolverLogic, session: Session, formulas: Sequence[z3.BoolRef], deadline: float, only_alike: bool) -> None:
+    def __init__(
+        self,
+        logic: SolverLogic,
+        session: Session,
+        formulas: Sequence[z3.BoolRef],
+        parts: Sequence[z3.BoolRef],
+        deadline: float,
+        only_alike: bool,
+    ) -> None:
         self.logic = logic
+        self.parts = parts
         self.session = session
         self.deadline = deadline
-        self.ways: tuple[Way, ...] = (_alike,) if only_alike else WAYS
+        self.ways = WAYS[:2] if only_alike else WAYS
         self.solver = session.solver
         self.seen: set[int] = set()
         self.known: list[Extensional] = []
-        self.tied: set[Pair] = set()
+        self.tied: dict[Pair, z3.BoolRef] = {}
         self.reordered = False
         self.stages = {Stage.ALWAYS}
         self.waiting: dict[Stage, list[z3.BoolRef]] = {stage: [] for stage in Stage}
@@ -147,8 +158,7 @@ class _Search:
             pairs = self._unlike(way, model)
             chosen = list(pairs if way is _alike else itertools.islice(pairs, LEMMAS))
             for one, other in chosen:
-                self.tied.add((one, other))
-                lemma = self.logic.lemma(one, other)
+                lemma = self.tied[(one, other)] = self.logic.lemma(one, other)
                 self.solver.add(lemma)
                 self._take_in(lemma, in_sum=True)
                 self.reordered = self.reordered or one.kernel != other.kernel
@@ -158,14 +168,14 @@ class _Search:
 
     def _unlike(self, way: Way, model: z3.ModelRef) -> Iterator[Pair]:
         """Pairs that nobody has tied and that the model takes for different."""
-        groups = [g for g in way(self) if len(g) > 1]
+        groups = [g for g in way(self, model) if len(g) > 1]
         values = {e: model.eval(e.constant, model_completion=True) for g in groups for e in g if len(g) > 2 or way is not _alike}
         return (pair for g in groups for pair in itertools.combinations(g, 2) if self._open(pair, way) and _apart(pair, values))
 
-    def failure(self, sizes: Sequence[z3.ArithRef], parts: Sequence[z3.BoolRef]) -> Invalid:
+    def failure(self, sizes: Sequence[z3.ArithRef]) -> Invalid:
         """What the last model shows."""
         model = self.solver.model()
-        at = next((k for k, part in enumerate(parts) if z3.is_false(model.eval(part, model_completion=True))), 0)
+        at = next((k for k, part in enumerate(self.parts) if _fails(model, part)), 0)
         doubtful = any(any(True for _ in self._unlike(way, model)) for way in WAYS if way not in self.ways)
         found = {str(v): model.eval(v, model_completion=True).as_long() for v in sizes}
         return Invalid(found, at, doubtful)
@@ -192,21 +202,50 @@ def _apart(pair: Pair, values: Mapping[Extensional, z3.ExprRef]) -> bool:
 # about those of the goal alone, so the search for lemmas ends.
 
 
-def _alike(search: _Search) -> Iterable[list[Extensional]]:
+def _alike(search: _Search, model: z3.ModelRef) -> Groups:  # noqa: ARG001
     """Those whose bodies apply the same functions. Where there are only two, they are tied without asking the model."""
     return _grouped(search.known, lambda e: (e.family, e.height, e.likeness))
 
 
-def _across(search: _Search) -> Iterable[list[Extensional]]:
+def _active(search: _Search, model: z3.ModelRef) -> Groups:
+    """Those on which it depends, in the case that the model is about, that a goal fails."""
+    found: dict[Extensional, None] = {}
+
+    def visit(number: int, term: Any) -> bool:  # noqa: ARG001
+        known = search.logic.extensional.get(number)
+        if known is not None:
+            found[known] = None
+        return True
+
+    seen: set[int] = set()
+    roots = [part for part in search.parts if _fails(model, part)]
+    waiting = {pair: lemma for pair, lemma in search.tied.items() if not _same(model, *pair)}
+    while roots:
+        walk(roots, seen, visit, lambda condition: z3.is_true(model.eval(wrapped(condition), model_completion=True)))
+        reached = [pair for pair in waiting if pair[0] in found and pair[1] in found]
+        roots = [waiting.pop(pair) for pair in reached]
+    return _grouped(list(found), lambda e: (e.family, e.height))
+
+
+def _across(search: _Search, model: z3.ModelRef) -> Groups:  # noqa: ARG001
     return _grouped(search.known, lambda e: (e.family, e.height))
 
 
-def _any(search: _Search) -> Iterable[list[Extensional]]:
+def _any(search: _Search, model: z3.ModelRef) -> Groups:  # noqa: ARG001
     return _grouped(search.known[: search.first], lambda e: e.family)
 
 
-Way = Callable[[_Search], Iterable[list[Extensional]]]
-WAYS: tuple[Way, ...] = (_alike, _across, _any)
+Groups = Iterable[list[Extensional]]
+Way = Callable[[_Search, z3.ModelRef], Groups]
+WAYS: tuple[Way, ...] = (_alike, _active, _across, _any)
+
+
+def _same(model: z3.ModelRef, one: Extensional, other: Extensional) -> bool:
+    return bool(model.eval(one.constant, model_completion=True).eq(model.eval(other.constant, model_completion=True)))
+
+
+def _fails(model: z3.ModelRef, goal: z3.BoolRef) -> bool:
+    return bool(z3.is_false(model.eval(goal, model_completion=True)))
 
 
 def _grouped(known: Sequence[Extensional], key: Callable[[Extensional], object]) -> Iterable[list[Extensional]]:
