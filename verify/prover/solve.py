@@ -263,6 +263,7 @@ def confirm(smt2: str, timeout_s: float) -> bool | None:
         return None
     solver = cvc5.Solver(cvc5.TermManager())
     solver.setOption("tlimit-per", str(max(1, int(timeout_s * 1000))))
+    solver.setOption("preregister-mode", "lazy")  # of case distinctions, most cases are never looked at
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, "(set-logic ALL)\n" + smt2, "query")
     symbols = parser.getSymbolManager()
