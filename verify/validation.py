@@ -6,8 +6,8 @@ import contextlib
 import ctypes
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,9 +22,11 @@ from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number, same_number
 from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain
-from verify.witness import witness
+from verify.witness import DRAWS, FEW, witness
 
 TIMEOUT_S = 20.0
+
+RAISING = "whether it raises"
 
 DEPTH = 10_000
 """Python's recursion limit while terms are built; they nest as deep as the graph."""
@@ -94,6 +96,7 @@ class _Proof:
         self.grad = grad
         self.task = Task(timeout_s, second_solver)
         self.pairs = _corresponding(before, after)
+        self.seen: Refuted | None = None
 
     def run(self, start: float) -> Verdict:
         task = self.task
@@ -110,7 +113,7 @@ class _Proof:
             return Vacuous("the graph neither takes nor returns anything")
         found = self._compare(left, right)
         if isinstance(found, _Disagreement):
-            return self._replay(found)
+            return self.seen or self._replay(found)
         if isinstance(found, Undecided):
             return self._tried(found)
         return Proved("E1" if task.reordered else "E0", task.queries, task.confirmed, time.monotonic() - start)
@@ -137,34 +140,47 @@ class _Proof:
             return self._differ(f"the random operators {', '.join(left.draws) or 'none'} became {', '.join(right.draws) or 'none'}")
         if left.mode != right.mode:
             return self._differ(f"the ambient mode left behind: {left.mode or 'that of the entry'} became {right.mode or 'that of the entry'}")
-        raising = ("whether it raises", self.task.logic.all_of)
-        failed = self._settle(left.required, [(raising[0], raising[1](*right.required))]) or self._settle(
-            right.required, [(raising[0], raising[1](*left.required))]
-        )
-        if failed is not None:
-            return failed
         pairs = [(f"output {k}", one, other) for k, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True))]
         pairs += [
             (f"tensor input {k} after the call", one, other)
             for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True))
             if one is not other
         ]
-        return self._all_equal(pairs, left.required) or self._owners(left, right) or self._metadata(left)
+        return self._all_equal(pairs, left.required, right.required) or self._owners(left, right) or self._metadata(left)
 
-    def _all_equal(self, pairs: Sequence[tuple[str, Any, Any]], given: Sequence[Any]) -> Failure:
-        """Shapes first; then, given those, elements at an arbitrary index, and values that are no tensors."""
-        for what, one, other in pairs:
-            if isinstance(one, Tensor) != isinstance(other, Tensor):
-                return self._differ(f"{what} is a tensor on one side only")
-            if isinstance(one, Tensor) and (one.dtype != other.dtype or len(one.dims) != len(other.dims)):
-                return self._differ(f"{what}: {len(one.dims)} dimensions of {one.dtype} became {len(other.dims)} of {other.dtype}")
-        tensors = [(what, one, other) for what, one, other in pairs if isinstance(one, Tensor)]
-        shapes = [(f"{what}: shape", same_number(a, b)) for what, one, other in tensors for a, b in zip(one.dims, other.dims, strict=True)]
-        failed = self._settle(given, shapes)
-        if failed is not None:
-            return failed
-        goals = [(what, self._same_elements(one, other) if isinstance(one, Tensor) else self._same_value(one, other)) for what, one, other in pairs]
-        return self._settle([*given, *(s for _, s in shapes if s is not True)], goals)
+    def _all_equal(self, pairs: Sequence[tuple[str, Any, Any]], given: Sequence[Any], other: Sequence[Any]) -> Failure:
+        """Whether both raise alike; where the first does not, shapes, elements at an arbitrary index, and values that are no tensors."""
+        raising = [(RAISING, self._implied(given, other)), (RAISING, self._implied(other, given))]
+        for what, left, right in pairs:
+            if isinstance(left, Tensor) != isinstance(right, Tensor):
+                return self._settle(raising) or self._differ(f"{what} is a tensor on one side only")
+            if isinstance(left, Tensor) and (left.dtype != right.dtype or len(left.dims) != len(right.dims)):
+                return self._settle(raising) or self._differ(
+                    f"{what}: {len(left.dims)} dimensions of {left.dtype} became {len(right.dims)} of {right.dtype}"
+                )
+        tensors = [(what, left, right) for what, left, right in pairs if isinstance(left, Tensor)]
+        shapes = [(f"{what}: shape", same_number(a, b)) for what, left, right in tensors for a, b in zip(left.dims, right.dims, strict=True)]
+        first = [*raising, *((what, self._implied(given, [same])) for what, same in shapes)]
+        given = [*given, *(same for _, same in shapes if same is not True)]
+        try:
+            goals = [
+                (what, self._implied(given, [self._same_elements(left, right) if isinstance(left, Tensor) else self._same_value(left, right)]))
+                for what, left, right in pairs
+            ]
+        except UnmodelledError:
+            failed = self._settle(first)
+            if failed is not None:
+                return failed
+            raise
+        return self._settle([*first, *goals])
+
+    def _implied(self, given: Sequence[Any], wanted: Sequence[Any]) -> Any:
+        """That ``wanted`` holds where ``given`` does; what is in both is left out."""
+        logic = self.task.logic
+        known = {g.get_id() for g in given if self.task.is_term(g)}
+        rest = [w for w in wanted if not (self.task.is_term(w) and w.get_id() in known)]
+        goal = logic.all_of(*rest)
+        return goal if isinstance(goal, bool) and goal else logic.any_of(logic.negate(logic.all_of(*given)), goal)
 
     def _same_elements(self, one: Tensor, other: Tensor) -> Any:
         logic = self.task.logic
@@ -230,24 +246,28 @@ class _Proof:
     def _same_strides(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         """Whether strides agree where they mean something: not in empty tensors, nor in dimensions of extent 1."""
         term, decide = self.task.sizes.term, self.task.logic.decide
-        extents = [term(n) for n in one.shape]
-        if any(decide(same_number(n, 0)) is True for n in extents):
+        pairs = [(n, same_number(term(s), self.other_size(t))) for n, s, t in zip(one.shape, one.stride(), other.stride(), strict=True)]
+        unlike = [(term(n), same) for n, same in pairs if same is not True]
+        if not unlike or any(decide(same_number(term(n), 0)) is True for n in one.shape):
             return True
-        return all(
-            decide(same_number(n, 1)) is True or decide(same_number(term(s), self.other_size(t))) is True
-            for n, s, t in zip(extents, one.stride(), other.stride(), strict=True)
-        )
+        return all(decide(same_number(n, 1)) is True or decide(same) is True for n, same in unlike)
 
     # ---------------------------------------------------------------------------------------------------------- answers
 
-    def _settle(self, given: Sequence[Any], goals: Sequence[tuple[str, Any]]) -> Failure:
-        what, answer = self.task.prove(given, goals)
+    def _settle(self, goals: Sequence[tuple[str, Any]]) -> Failure:
+        what, answer = self.task.prove([], goals, self._shows)
         match answer:
             case Invalid():
                 return _Disagreement(what, dict(answer.sizes))
             case Undecided():
                 return Undecided(f"{what}: {answer.reason}" if what else answer.reason, answer.disputed)
         return None
+
+    def _shows(self, what: str, sizes: Mapping[str, int]) -> bool:
+        """Whether a few real tensors show a difference; if so, it is kept as ``seen``."""
+        verdict = self._witnessed(_Disagreement(what, dict(sizes)), FEW)
+        self.seen = verdict if isinstance(verdict, Refuted) else None
+        return self.seen is not None
 
     def _differ(self, what: str) -> _Disagreement:
         return _Disagreement(what, self.task.any_sizes())
@@ -258,8 +278,16 @@ class _Proof:
         return found if isinstance(found, Refuted) else Unknown(failed.reason)
 
     def _replay(self, failed: _Disagreement) -> Verdict:
+        """What real tensors of the sizes found show, or, where they show nothing, larger ones."""
+        found = self._witnessed(failed, DRAWS)
+        larger = {} if isinstance(found, Refuted) else self.task.larger_sizes()
+        again = self._witnessed(replace(failed, sizes=larger), DRAWS) if larger else found
+        return again if isinstance(again, Refuted) else found
+
+    def _witnessed(self, failed: _Disagreement, draws: Sequence[str]) -> Verdict:
+        signed_zeros = not self.task.logic.has_sums
         try:
-            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=not self.task.logic.has_sums)
+            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=signed_zeros, draws=draws)
         except KeyError:
             return Unknown(f"{failed.what}: differs in the semantics, but no sizes were found to replay it with")
         if not seen:

@@ -6,6 +6,7 @@ they are equal, or their bodies differ at some place. That is extensionality wit
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,18 +14,22 @@ from typing import Any
 
 import z3
 
+from verify.prover.laws import Laws, Stage
+from verify.prover.session import Session
+from verify.prover.terms import function_of, walk
 from verify.semantics.logic import Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
 
 ELEMENT = z3.DeclareSort("T")
 WHOLE = z3.DeclareSort("U")
-DECIDE_MS = 2000
+DECIDE_S = 2.0
 
 
 @dataclass(eq=False)
 class Extensional:
     """A constant that stands for a sum, or for a whole result, and the functions it depends on.
 
+    ``bodies``: those of the parts, written with the variables ``bound``; where ``height`` is 1, they hold no other constant.
     ``family``: only members of one can be equal. ``height``: how deep sums nest in the bodies. ``likeness``: the functions in
     the bodies; constants that agree here are worth tying together first. ``side``: of the two programs, the one it comes from.
     """
@@ -33,10 +38,13 @@ class Extensional:
     parts: tuple[Part, ...]
     is_total: bool
     kernel: Hashable
+    bound: tuple[tuple[z3.ArithRef, ...], ...]
+    bodies: tuple[z3.ExprRef, ...]
     family: int
     height: int
-    likeness: frozenset[str]
+    likeness: frozenset[int]
     side: str
+    masked: dict[int, z3.ExprRef] = field(default_factory=dict)
 
 
 @dataclass
@@ -48,9 +56,10 @@ class SolverLogic:
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
     _families: dict[Any, int] = field(default_factory=dict)
-    _commutative: set[str] = field(default_factory=set)
+    _laws: Laws = field(default_factory=lambda: Laws(ELEMENT))
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
-    _solver: z3.Solver | None = None
+    _facts: Session = field(default_factory=Session)
+    _queries: Session = field(default_factory=Session)
     _names: int = 0
     _depth: int = 0
     _side: str = ""
@@ -123,18 +132,20 @@ class SolverLogic:
             return True
         if z3.is_false(simple):
             return False
-        if self._solver is None:
-            self._solver = z3.Solver()
-            self._solver.set("timeout", DECIDE_MS)
-            self._solver.add(*self.premises)
-        for verdict, opposite in ((True, z3.Not(condition)), (False, condition)):
-            self._solver.push()
-            self._solver.add(opposite)
-            answer = self._solver.check()
-            self._solver.pop()
-            if answer == z3.unsat:
-                return verdict
-        return None
+        self._facts.stand(self.premises)
+        return self._facts.entails(condition, DECIDE_S)
+
+    def contradictory(self, required: Sequence[z3.BoolRef], timeout_s: float) -> bool:
+        """Whether the premises together with ``required`` cannot hold."""
+        self._facts.stand(self.premises)
+        with self._facts.under(required):
+            return bool(self._facts.check(time.monotonic() + timeout_s) == z3.unsat)
+
+    @property
+    def queries(self) -> Session:
+        """The solver for queries, in which the premises stand. Not the one that decides conditions while terms are built."""
+        self._queries.stand(self.premises)
+        return self._queries
 
     def element(self, name: str, index: Index) -> Term:
         """See :class:`Logic`."""
@@ -146,8 +157,7 @@ class SolverLogic:
         lifted = [_lifted(t) for t in terms]
         sorts = [t.sort() for t in lifted]
         function = self._function((symbol, *(s.name() for s in sorts)), sorts, ELEMENT)
-        if _commutes(symbol):
-            self._commutative.add(function.name())
+        self._laws.note(symbol, function)
         return function(*lifted)
 
     def zero(self) -> Term:
@@ -168,17 +178,20 @@ class SolverLogic:
         """One constant for all uses with the same bodies, written with bound variables that no enclosing body uses."""
         self._depth += 1
         try:
-            bodies = tuple(part.body(tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents)))) for part in parts)
+            bound = tuple(tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents))) for part in parts)
+            bodies = tuple(_lifted(part.body(own)) for part, own in zip(parts, bound, strict=True))
         finally:
             self._depth -= 1
-        key = (symbol, kernel, is_total, self._depth, tuple(part.extents for part in parts), bodies)
+        key = (symbol, kernel, is_total, self._depth, tuple(part.extents for part in parts), tuple(b.get_id() for b in bodies))
         if key not in self._constants:
             constant = z3.Const(self.fresh("r"), sort)
             shape = (symbol, is_total, tuple(len(part.extents) for part in parts))
             family = self._families.setdefault(shape, len(self._families))
             self._constants[key] = constant
             likeness, below = self._inside(bodies)
-            self.extensional[constant.get_id()] = Extensional(constant, parts, is_total, kernel, family, below + 1, likeness, self._side)
+            self.extensional[constant.get_id()] = Extensional(
+                constant, parts, is_total, kernel, bound, bodies, family, below + 1, likeness, self._side
+            )
         return self._constants[key]
 
     def _function(self, key: Any, sorts: list[z3.SortRef], result: z3.SortRef) -> Any:
@@ -188,65 +201,62 @@ class SolverLogic:
 
     # ------------------------------------------------------------------------------------------------------- lemmas
 
-    def _inside(self, bodies: Sequence[z3.ExprRef]) -> tuple[frozenset[str], int]:
+    def _inside(self, bodies: Sequence[z3.ExprRef]) -> tuple[frozenset[int], int]:
         """The functions that bodies apply, and the height of the highest constant in them."""
-        names: set[str] = set()
+        functions: set[int] = set()
         height = 0
-        seen: set[int] = set()
-        stack: list[Any] = list(bodies)
-        while stack:
-            term = stack.pop()
-            if term.get_id() in seen or z3.is_bool(term) or z3.is_int(term):
-                continue
-            seen.add(term.get_id())
-            known = self.extensional.get(term.get_id())
-            if known is None:
-                names.add(term.decl().name())
-                stack.extend(term.children())
-            else:
-                names |= known.likeness
-                height = max(height, known.height)
-        return frozenset(names), height
 
-    def mentioned(self, formula: z3.ExprRef, seen: set[int]) -> tuple[list[Extensional], list[z3.BoolRef]]:
-        """The sums and black boxes in ``formula`` that ``seen`` does not hold yet, and what is known of its terms: operands commute."""
+        def visit(number: int, term: Any) -> bool:
+            nonlocal height
+            known = self.extensional.get(number)
+            if known is None:
+                functions.add(function_of(term))
+                return True
+            functions.update(known.likeness)
+            height = max(height, known.height)
+            return False
+
+        walk(bodies, set(), visit)
+        return frozenset(functions), height
+
+    def mentioned(self, formula: z3.ExprRef, seen: set[int], in_sum: bool) -> tuple[list[Extensional], list[tuple[Stage, z3.BoolRef]]]:
+        """The sums and black boxes in ``formula`` that ``seen`` does not hold yet, and what is known of its terms, see :mod:`laws`."""
         found: list[Extensional] = []
-        laws: list[z3.BoolRef] = []
-        stack: list[Any] = [formula]
-        while stack:
-            term = stack.pop()
-            if term.get_id() in seen:
-                continue
-            seen.add(term.get_id())
-            known = self.extensional.get(term.get_id())
+        laws: list[tuple[Stage, z3.BoolRef]] = []
+
+        def visit(number: int, term: Any) -> bool:
+            known = self.extensional.get(number)
             if known is not None:
                 found.append(known)
-            if z3.is_app(term) and term.decl().name() in self._commutative:
-                left, right = term.children()
-                laws.append(term == term.decl()(right, left))
-            stack.extend(term.children())
+            else:
+                laws.extend(self._laws.of(term, in_sum))
+            return True
+
+        walk([formula], seen, visit)
         return found, laws
 
     def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef:
         """Two of one family are equal, or their bodies differ somewhere."""
         ways: list[Any] = [one.constant == other.constant]
-        for left, right in zip(one.parts, other.parts, strict=True):
+        for k, (left, right) in enumerate(zip(one.parts, other.parts, strict=True)):
             place = tuple(self.integer("w") for _ in left.extents)
-            ways.append(self._masked(left, place, one.side) != self._masked(right, place, other.side))
+            ways.append(self._masked(one, k, place) != self._masked(other, k, place))
             if not one.is_total:
                 ways += [_lifted(a) != _lifted(b) for a, b in zip(left.extents, right.extents, strict=True)]
         return z3.Or(ways)
 
-    def _masked(self, part: Part, place: Index, side: str) -> z3.ExprRef:
-        """The body with zero outside its extents; a sum over all integers of that is the sum over the extents."""
+    def _masked(self, e: Extensional, k: int, place: Index) -> z3.ExprRef:
+        """A body with zero outside its extents; a sum over all integers of that is the sum over the extents."""
+        if e.height > 1:  # the sums in the body are others at every place
+            with self.on(e.side):
+                return self._cut_off(e.parts[k], place, e.parts[k].body(place))
+        if k not in e.masked:
+            e.masked[k] = self._cut_off(e.parts[k], e.bound[k], e.bodies[k])
+        return z3.substitute(e.masked[k], *zip(e.bound[k], place, strict=True))
+
+    def _cut_off(self, part: Part, place: Index, body: Term) -> Any:
         inside = self.all_of(*(c for w, e in zip(place, part.extents, strict=True) for c in (w >= 0, w < e)))
-        with self.on(side):
-            return self.ite(inside, part.body(place), self.zero())
-
-
-def _commutes(symbol: Symbol) -> bool:
-    """Whether the operands of a function may be exchanged without a change of any bit: tensors of one dtype added or multiplied."""
-    return symbol.op in ("add", "mul") and dict(symbol.literals) == {"self": "#1", "other": "#2"} and len(set(symbol.dtypes)) == 1
+        return _lifted(self.ite(inside, body, self.zero()))
 
 
 def _lifted(given: Any) -> Any:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import z3
 
+from verify.prover.laws import ROUNDING, Stage
 from verify.prover.logic import Extensional, SolverLogic
+from verify.prover.session import Session
+from verify.prover.terms import walk, wrapped
 
 BOUNDS = (1, 2, 3, 4, 6, 9, 16, 64, None)
 """Sizes of a counterexample are tried below these in turn; None: any."""
@@ -27,9 +31,14 @@ class Valid:
 
 @dataclass(frozen=True)
 class Invalid:
-    """The goal fails for ``sizes``."""
+    """The goal fails for ``sizes``, in the part of it with the number ``part``.
+
+    ``doubtful``: unless sums that do not look alike are equal; nothing was asserted of those.
+    """
 
     sizes: Mapping[str, int]
+    part: int = 0
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,27 +60,32 @@ def ask(
     sizes: Sequence[z3.ArithRef],
     timeout_s: float,
     *,
+    parts: Sequence[z3.BoolRef] = (),
     only_alike: bool = False,
 ) -> Answer:
     """Whether ``goal`` follows from ``premises``; if not, the smallest sizes for which it fails.
 
-    ``only_alike``: tie no sums but those that look alike, and give up where that is not enough.
+    ``parts``: the goals of which ``goal`` is the conjunction. ``only_alike``: tie no sums but those that look alike; where
+    that may not be enough, the answer is doubtful.
     """
-    search = _Search(logic, premises, goal, time.monotonic() + timeout_s, only_alike)
+    session = logic.queries
+    with session.under(premises) as own, session.under([z3.Not(goal)]):
+        search = _Search(logic, session, [*own, goal], parts or [goal], time.monotonic() + timeout_s, only_alike)
+        return _answer(search, sizes)
+
+
+def _answer(search: _Search, sizes: Sequence[z3.ArithRef]) -> Answer:
     answer = search.check(())
-    if answer == z3.sat and search.swappable:
-        search.swap()
+    while answer == z3.sat and search.advance():
         answer = search.check(())
     if answer == z3.unsat:
         return Valid(search.smt2(), search.reordered)
     if answer == z3.unknown:
         return Undecided(search.reason())
-    if only_alike:
-        return Undecided("sums that look alike are not enough")
     for bound in BOUNDS if sizes else (None,):
         answer = search.check(() if bound is None else tuple(s <= bound for s in sizes))
         if answer == z3.sat:
-            return Invalid(search.sizes(sizes))
+            return search.failure(sizes)
         if answer == z3.unknown:
             return Undecided(search.reason())
     return Undecided("the solver contradicted itself")
@@ -80,73 +94,94 @@ def ask(
 class _Search:
     """One query with its growing set of lemmas."""
 
-    def __init__(self, logic: SolverLogic, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, deadline: float, only_alike: bool) -> None:
+    def __init__(
+        self,
+        logic: SolverLogic,
+        session: Session,
+        formulas: Sequence[z3.BoolRef],
+        parts: Sequence[z3.BoolRef],
+        deadline: float,
+        only_alike: bool,
+    ) -> None:
         self.logic = logic
+        self.parts = parts
+        self.session = session
         self.deadline = deadline
-        self.ways: tuple[Way, ...] = (_alike,) if only_alike else (_alike, _across, _any)
-        self.solver = z3.SimpleSolver()
-        self.solver.add(*premises, z3.Not(goal))
+        self.ways = WAYS[:2] if only_alike else WAYS
+        self.solver = session.solver
         self.seen: set[int] = set()
         self.known: list[Extensional] = []
-        self.tied: set[Pair] = set()
+        self.tied: dict[Pair, z3.BoolRef] = {}
         self.reordered = False
-        self.swaps = z3.Bool("factors_in_sums_commute")
-        self.swappable = False
-        for formula in (*premises, goal):
+        self.stages = {Stage.ALWAYS}
+        self.waiting: dict[Stage, list[z3.BoolRef]] = {stage: [] for stage in Stage}
+        for formula in formulas:
             self._take_in(formula)
         self.first = len(self.known)
 
-    def _take_in(self, formula: z3.BoolRef, *, in_sums: bool = False) -> None:
-        """Note the sums in a formula that is asserted, and assert what is known of its terms.
-
-        ``in_sums``: only once the factors inside sums may be exchanged; a kernel that sums other products in another place
-        need not round alike.
-        """
-        found, laws = self.logic.mentioned(formula, self.seen)
+    def _take_in(self, formula: z3.BoolRef, *, in_sum: bool = False) -> None:
+        """Note the sums in a formula that is asserted, and what is known of its terms. ``in_sum``: they are summands."""
+        found, laws = self.logic.mentioned(formula, self.seen, in_sum)
         self.known += found
-        self.swappable = self.swappable or (in_sums and bool(laws))
-        self.solver.add(*(z3.Implies(self.swaps, law) if in_sums else law for law in laws))
+        for stage, law in laws:
+            self.waiting[stage].append(law)
+        self._assert_laws()
 
-    def swap(self) -> None:
-        """Let factors inside sums be exchanged."""
-        self.solver.add(self.swaps)
-        self.reordered = True
+    def _assert_laws(self) -> bool:
+        """Assert the laws of the stages reached; whether there were any."""
+        chosen = [stage for stage in self.stages if self.waiting[stage]]
+        for stage in chosen:
+            self.solver.add(self.waiting[stage])
+            self.waiting[stage] = []
+            self.reordered = self.reordered or stage in ROUNDING
+        return bool(chosen)
+
+    def advance(self) -> bool:
+        """Let the laws of the next stage that has some hold; whether there was one."""
+        for stage in Stage:
+            if stage not in self.stages:
+                self.stages.add(stage)
+                if self._assert_laws():
+                    return True
+        return False
 
     def check(self, extra: tuple[z3.BoolRef, ...]) -> z3.CheckSatResult:
         """Satisfiable together with ``extra``, all lemmas that the answer breaks added?"""
         while True:
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                return z3.unknown
-            self.solver.set("timeout", max(1, int(left * 1000)))
-            answer = self.solver.check(*extra)
+            answer = self.session.check(self.deadline, *extra)
             if answer != z3.sat or not self._tie(self.solver.model()):
                 return answer
 
     def _tie(self, model: z3.ModelRef) -> bool:
         """Add lemmas for pairs that the model takes for different, likely ones first; whether there were any."""
         for way in self.ways:
-            groups = [g for g in way(self) if len(g) > 1]
-            values = {e: model.eval(e.constant, model_completion=True) for g in groups for e in g if len(g) > 2 or way is not _alike}
-            pairs = (pair for g in groups for pair in itertools.combinations(g, 2) if self._open(pair, way) and _apart(pair, values))
+            pairs = self._unlike(way, model)
             chosen = list(pairs if way is _alike else itertools.islice(pairs, LEMMAS))
             for one, other in chosen:
-                self.tied.add((one, other))
-                lemma = self.logic.lemma(one, other)
+                lemma = self.tied[(one, other)] = self.logic.lemma(one, other)
                 self.solver.add(lemma)
-                self._take_in(lemma, in_sums=True)
+                self._take_in(lemma, in_sum=True)
                 self.reordered = self.reordered or one.kernel != other.kernel
             if chosen:
                 return True
         return False
 
+    def _unlike(self, way: Way, model: z3.ModelRef) -> Iterator[Pair]:
+        """Pairs that nobody has tied and that the model takes for different."""
+        groups = [g for g in way(self, model) if len(g) > 1]
+        values = {e: model.eval(e.constant, model_completion=True) for g in groups for e in g if len(g) > 2 or way is not _alike}
+        return (pair for g in groups for pair in itertools.combinations(g, 2) if self._open(pair, way) and _apart(pair, values))
+
+    def failure(self, sizes: Sequence[z3.ArithRef]) -> Invalid:
+        """What the last model shows."""
+        model = self.solver.model()
+        at = next((k for k, part in enumerate(self.parts) if _fails(model, part)), 0)
+        doubtful = any(any(True for _ in self._unlike(way, model)) for way in WAYS if way not in self.ways)
+        found = {str(v): model.eval(v, model_completion=True).as_long() for v in sizes}
+        return Invalid(found, at, doubtful)
+
     def _open(self, pair: Pair, way: Way) -> bool:
         return pair not in self.tied and (way is _any or pair[0].side != pair[1].side)
-
-    def sizes(self, variables: Sequence[z3.ArithRef]) -> dict[str, int]:
-        """The sizes of the last model."""
-        model = self.solver.model()
-        return {str(v): model.eval(v, model_completion=True).as_long() for v in variables}
 
     def smt2(self) -> str:
         """The query as SMT-LIB 2."""
@@ -167,20 +202,50 @@ def _apart(pair: Pair, values: Mapping[Extensional, z3.ExprRef]) -> bool:
 # about those of the goal alone, so the search for lemmas ends.
 
 
-def _alike(search: _Search) -> Iterable[list[Extensional]]:
+def _alike(search: _Search, model: z3.ModelRef) -> Groups:  # noqa: ARG001
     """Those whose bodies apply the same functions. Where there are only two, they are tied without asking the model."""
     return _grouped(search.known, lambda e: (e.family, e.height, e.likeness))
 
 
-def _across(search: _Search) -> Iterable[list[Extensional]]:
+def _active(search: _Search, model: z3.ModelRef) -> Groups:
+    """Those on which it depends, in the case that the model is about, that a goal fails."""
+    found: dict[Extensional, None] = {}
+
+    def visit(number: int, term: Any) -> bool:  # noqa: ARG001
+        known = search.logic.extensional.get(number)
+        if known is not None:
+            found[known] = None
+        return True
+
+    seen: set[int] = set()
+    roots = [part for part in search.parts if _fails(model, part)]
+    waiting = {pair: lemma for pair, lemma in search.tied.items() if not _same(model, *pair)}
+    while roots:
+        walk(roots, seen, visit, lambda condition: z3.is_true(model.eval(wrapped(condition), model_completion=True)))
+        reached = [pair for pair in waiting if pair[0] in found and pair[1] in found]
+        roots = [waiting.pop(pair) for pair in reached]
+    return _grouped(list(found), lambda e: (e.family, e.height))
+
+
+def _across(search: _Search, model: z3.ModelRef) -> Groups:  # noqa: ARG001
     return _grouped(search.known, lambda e: (e.family, e.height))
 
 
-def _any(search: _Search) -> Iterable[list[Extensional]]:
+def _any(search: _Search, model: z3.ModelRef) -> Groups:  # noqa: ARG001
     return _grouped(search.known[: search.first], lambda e: e.family)
 
 
-Way = Callable[[_Search], Iterable[list[Extensional]]]
+Groups = Iterable[list[Extensional]]
+Way = Callable[[_Search, z3.ModelRef], Groups]
+WAYS: tuple[Way, ...] = (_alike, _active, _across, _any)
+
+
+def _same(model: z3.ModelRef, one: Extensional, other: Extensional) -> bool:
+    return bool(model.eval(one.constant, model_completion=True).eq(model.eval(other.constant, model_completion=True)))
+
+
+def _fails(model: z3.ModelRef, goal: z3.BoolRef) -> bool:
+    return bool(z3.is_false(model.eval(goal, model_completion=True)))
 
 
 def _grouped(known: Sequence[Extensional], key: Callable[[Extensional], object]) -> Iterable[list[Extensional]]:
@@ -198,6 +263,7 @@ def confirm(smt2: str, timeout_s: float) -> bool | None:
         return None
     solver = cvc5.Solver(cvc5.TermManager())
     solver.setOption("tlimit-per", str(max(1, int(timeout_s * 1000))))
+    solver.setOption("preregister-mode", "lazy")  # of case distinctions, most cases are never looked at
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, "(set-logic ALL)\n" + smt2, "query")
     symbols = parser.getSymbolManager()

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import z3
 
 from verify.prover.logic import SolverLogic
 from verify.prover.sizes import Sizes, environment_of
-from verify.prover.solve import Answer, Undecided, Valid, ask, confirm
+from verify.prover.solve import Answer, Invalid, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
+
+Shows = Callable[[str, Mapping[str, int]], bool]
+"""Whether what a goal is named after can be seen to fail for some sizes."""
+
+ROOMY, SPREAD = (6, 4), 3
+"""The least of sizes that leave room, tried in turn, and how much larger they may be."""
 
 
 class Task:
@@ -58,47 +65,61 @@ class Task:
 
     def contradictory(self, required: Sequence[Any]) -> bool:
         """Whether the premises together with ``required`` admit no sizes at all."""
-        solver = z3.Solver()
-        solver.set("timeout", int(self.timeout_s * 1000))
-        solver.add(*self.logic.premises, *map(formula, required))
-        return bool(solver.check() == z3.unsat)
+        return self.logic.contradictory([formula(r) for r in required], self.timeout_s)
 
     def any_sizes(self) -> dict[str, int]:
         """Small sizes that the premises admit."""
         answer = ask(self.logic, self.logic.premises, z3.BoolVal(False), self.variables(), self.timeout_s)
         return dict(getattr(answer, "sizes", {}))
 
+    def larger_sizes(self) -> dict[str, int]:
+        """Sizes that the premises admit and that leave room for many different elements; none if there are no such."""
+        session = self.logic.queries
+        for least in ROOMY if self.variables() else ():
+            room = [c for s in self.variables() for c in (s >= least, s <= least + SPREAD)]
+            if session.check(time.monotonic() + self.timeout_s, *room) == z3.sat:
+                model = session.solver.model()
+                return {str(s): model.eval(s, model_completion=True).as_long() for s in self.variables()}
+        return {}
+
     def variables(self) -> list[z3.ArithRef]:
         """The sizes of the graph's inputs as solver variables."""
         return self._given
 
-    def prove(self, given: Sequence[Any], goals: Sequence[tuple[str, Any]]) -> tuple[str, Answer]:
+    def prove(self, given: Sequence[Any], goals: Sequence[tuple[str, Any]], shows: Shows | None = None) -> tuple[str, Answer]:
         """Whether all ``goals`` follow from the premises and ``given``, by both solvers where there are two.
 
         Asked as one query where that works. Otherwise one by one; the answer is then that to the first goal that does
-        not follow, under the name it comes with.
+        not follow, under the name it comes with. ``shows``: whether a goal is seen to fail for some sizes; asked where the
+        solver would have to look at sums that do not look alike, which takes long.
         """
         open_goals = [(what, formula(goal)) for what, goal in goals if goal is not True]
         premises = [*self.logic.premises, *map(formula, given)]
-        if len(open_goals) > 1:
-            answer = self._answer(premises, z3.And([goal for _, goal in open_goals]), together=True)
-            if isinstance(answer, Valid) or (isinstance(answer, Undecided) and answer.disputed):
-                return "", answer
+        if len(open_goals) > 1 or (open_goals and shows is not None):
+            answer = self._answer(premises, [goal for _, goal in open_goals])
+            match answer:
+                case Valid():
+                    return "", answer
+                case Undecided() if answer.disputed:
+                    return "", answer
+                case Invalid(sizes, part, doubtful) if not doubtful or (shows is not None and shows(open_goals[part][0], sizes)):
+                    return open_goals[part][0], Invalid(sizes)
         for what, goal in open_goals:
-            answer = self._answer(premises, goal)
+            answer = self._answer(premises, [goal], last=True)
             if not isinstance(answer, Valid):
                 return what, answer
         return "", Valid("", False)
 
-    def _answer(self, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, together: bool = False) -> Answer:
-        """The answer to one query. ``together``: it can be asked in parts, so that giving up early is better."""
-        answer = ask(self.logic, premises, goal, self.variables(), self.timeout_s, only_alike=together)
+    def _answer(self, premises: Sequence[z3.BoolRef], goals: Sequence[z3.BoolRef], *, last: bool = False) -> Answer:
+        """The answer to one query. If it is not the ``last`` one about its goals, giving up early is better."""
+        goal = z3.And(goals) if len(goals) > 1 else goals[0]
+        answer = ask(self.logic, premises, goal, self.variables(), self.timeout_s, parts=goals, only_alike=not last)
         if not isinstance(answer, Valid):
             return answer
         agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver else None
         if agreed is False:
             return Undecided("cvc5 finds a model where z3 finds none", disputed=True)
-        if together and self.second_solver and agreed is None:
+        if not last and self.second_solver and agreed is None:
             return Undecided("the second solver gave up")
         self.queries += 1
         self.confirmed += agreed is True

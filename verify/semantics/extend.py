@@ -63,7 +63,8 @@ def repeat(use: Use) -> Tensor:
             return i
         if isinstance(extent, int) and extent == 1:
             return 0
-        if isinstance(i, Place) and i.factors == flattened((count, extent)).factors:
+        whole = flattened((count, extent))
+        if isinstance(i, Place) and isinstance(whole, Product) and i.factors == whole.factors:
             own = i.factors[len(_factors(count)) :]
             return i.parts[-1] if len(own) == 1 else Place(i.parts[-len(own) :], own, use.logic)
         return divided(use.logic, number(i), number(extent), number(count))[1]

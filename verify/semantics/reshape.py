@@ -252,12 +252,16 @@ def _take(logic: Logic, parts: list[Any], factors: list[Any], extent: Any, inner
         taken = parts[0] if len(wanted) == 1 else Place(tuple(parts[: len(wanted)]), tuple(wanted), logic)
         return taken, parts[len(wanted) :], factors[len(wanted) :]
     for k in range(1, len(parts)):
-        whole = Product(tuple(factors[: k + 1]))
-        if whole.static and same_number(whole, extent) is True:
+        whole = Product(tuple(map(number, factors[: k + 1])))
+        if _is_linear(whole) and logic.decide(same_number(whole, extent)) is True:
             return _gather(logic, parts[: k + 1], factors[: k + 1]), parts[k + 1 :], factors[k + 1 :]
     at = parts[0] if len(parts) == 1 else Place(tuple(parts), tuple(map(number, factors)), logic).linear()
     quotient, rest = divided(logic, number(at), inner, number(extent))
     return quotient, [rest], [inner]
+
+
+def _is_linear(whole: Product) -> bool:
+    return sum(not isinstance(f, int) for f in whole.factors) < 2
 
 
 def divided(logic: Logic, at: Int, inner: Int, outer: Int) -> tuple[Int, Int]:
