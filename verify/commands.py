@@ -154,6 +154,9 @@ def _show(console: Console, judgement: Judgement) -> None:
     general = judgement.proof.general
     result = "not stated: number of pieces and rank as in the cases" if general is None else explain_verdict(general)
     table.add_row("proof", "the rule in general", Text(result, style="yellow" if general is None else COLOURS.get(word(general), "yellow")))
+    if judgement.proof.edges is not None:
+        edges = judgement.proof.edges
+        table.add_row("sizes 0 and 1", edges.covered, Text(str(edges), style="yellow" if edges.wrong else "green"))
     fuzz = judgement.fuzz
     result = "no difference" if fuzz.finding is None else fuzz.finding.differences[0]
     table.add_row(
@@ -169,10 +172,10 @@ def _show(console: Console, judgement: Judgement) -> None:
 
 
 def _show_fault(console: Console, judgement: Judgement) -> None:
-    for part in judgement.proof.parts:
-        if isinstance(part.verdict, Refuted):
-            console.print(f"\ncounterexample in {part.case.name}, {part.verdict.counterexample}", markup=False)
-            return
+    if judgement.proof.refuted is not None:
+        name, verdict = judgement.proof.refuted
+        console.print(f"\ncounterexample in {name}, {verdict.counterexample}", markup=False)
+        return
     if judgement.fuzz.finding is not None:
         folder = save_finding(judgement)
         console.print("\nSmallest program found:\n", style="red")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from verify import edges
 from verify.differential import Comparison, differential
 from verify.fuzzing import FuzzReport, hunt
 from verify.proof import CaseProof, Report, proofs, prove_general
@@ -77,6 +78,7 @@ class Judgement:
             "proof": [_case_json(p) for p in self.proof.parts],
             "general": None if self.proof.general is None else _verdict_json(self.proof.general),
             "covered": self.proof.covered,
+            "edges": None if self.proof.edges is None else edges.to_json(self.proof.edges),
             "fuzz": {
                 "tried": self.fuzz.tried,
                 "fired": self.fuzz.fired,
@@ -138,7 +140,10 @@ def judge(subject: Subject, *, budget_s: float, seed: int = 0, device: str = "cp
         parts.append(part)
         tell("proof", f"{len(parts)} of {total} cases: {part.case.name} {_outcome(part)}")
     tell("proof", "the rule in general")
-    found = Judgement(subject.name, subject.exactness.name, Report(subject.name, tuple(parts), prove_general(subject)))
+    report = Report(subject.name, tuple(parts), prove_general(subject))
+    if isinstance(report.verdict, Proved):
+        report = replace(report, edges=edges.prove_edges(subject, watch=lambda far: tell("sizes 0 and 1", far)))
+    found = Judgement(subject.name, subject.exactness.name, report)
     left = max(budget_s - (time.monotonic() - start), 2.0)
     found.fuzz = hunt(
         subject, seconds=left * FUZZ_SHARE, seed_number=seed, on_batch=lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten")

@@ -13,6 +13,7 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
+from verify.edges import Edges, prove_edges
 from verify.prover.rules import prove_rule
 from verify.subject import Subject, as_subject
 from verify.validation import TIMEOUT_S, validate
@@ -39,11 +40,16 @@ class Report:
     parts: tuple[CaseProof, ...]
     general: Verdict | None = None
     """The proof of the rule as the subject states it for all sizes, numbers of pieces and ranks; None if it states none."""
+    edges: Edges | None = None
+    """The cases at sizes 0 and 1; None if they were not tried, as something else is not proved."""
 
     @property
     def verdict(self) -> Verdict:
-        """Proved only if every case fired and was proved, every decline declined for its reason, and the general rule is proved."""
-        return worst([p.verdict for p in self.parts] + ([] if self.general is None else [self.general]))
+        """Proved only if every case fired and was proved, also at sizes 0 and 1 where it fired, every decline declined for its
+        reason, and the general rule is proved.
+        """
+        parts = [p.verdict for p in self.parts] + ([] if self.general is None else [self.general])
+        return worst(parts + (self.edges.verdicts if self.edges is not None else []))
 
     @property
     def covered(self) -> str:
@@ -52,12 +58,17 @@ class Report:
             return "any sizes, any number of pieces, any rank"
         return "any sizes; number of pieces and rank as in the cases"
 
+    @property
+    def refuted(self) -> tuple[str, Refuted] | None:
+        """The first case that is refuted."""
+        found = [(p.case.name, p.verdict) for p in self.parts] + [(e.case, e.verdict) for e in (self.edges.wrong if self.edges else ())]
+        return next(((name, verdict) for name, verdict in found if isinstance(verdict, Refuted)), None)
+
     def __str__(self) -> str:
         lines = [f"{self.name}: {explain(self.verdict)}"]
-        for part in self.parts:
-            if isinstance(part.verdict, Refuted):
-                lines.append(f"in {part.case.name}, {part.verdict.counterexample}")
-                break
+        if self.refuted is not None:
+            name, verdict = self.refuted
+            lines.append(f"in {name}, {verdict.counterexample}")
         return "\n".join(lines)
 
 
@@ -65,7 +76,10 @@ def prove(subject: Subject | Pattern, *, timeout_s: float = TIMEOUT_S, second_so
     """Prove every case of ``subject``; see :func:`proofs`."""
     subject = as_subject(subject)
     parts = tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver))
-    return Report(subject.name, parts, prove_general(subject, timeout_s, second_solver))
+    report = Report(subject.name, parts, prove_general(subject, timeout_s, second_solver))
+    if not isinstance(report.verdict, Proved):
+        return report
+    return replace(report, edges=prove_edges(subject, timeout_s=timeout_s, second_solver=second_solver))
 
 
 def prove_general(subject: Subject, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Verdict | None:
