@@ -183,7 +183,8 @@ def _with_relations(case: Case, fixed: Mapping[str, int]) -> Callable[..., Any]:
     It takes the tensors, then the sizes that are arguments, but for those that are ``fixed``.
     """
     count = len(case.shapes)
-    literals = eval(f"lambda: {({name: int(fixed[name]) for name in case.sizes if name in fixed})!r}")  # noqa: S307
+    given = {name: int(fixed[name]) for name in case.sizes if name in fixed}
+    literals = eval(f"lambda: {given!r}")  # noqa: S307 - literals in the code of a function stay numbers, variables become symbols
     free = [name for name in case.sizes if name not in fixed]
     bare: dict[str, tuple[int, int]] = {}
     related: list[tuple[int, int, Callable[..., Any], tuple[str, ...]]] = []

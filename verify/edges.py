@@ -18,6 +18,9 @@ from torch.fx import GraphModule
 
 from optimus.capture import call, capture_case, example, names, sample_sizes, size_symbols
 from optimus.pattern import Case
+from verify.cache import Cache, pack_proof, remembered, unpack_proof
+from verify.content import edges_key
+from verify.smtlib import asked_for
 from verify.subject import Subject
 from verify.validation import TIMEOUT_S, validate
 from verify.verdict import Refuted, Unknown, Verdict, explain, word
@@ -51,6 +54,7 @@ class Edges:
 
     parts: tuple[Edge, ...]
     possible: int
+    cached: bool = False
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -69,6 +73,7 @@ class Edges:
 
     def __str__(self) -> str:
         said = ", ".join(f"{count} {outcome}" for outcome, count in self.counts().items()) or "no case has a size"
+        said += ", cached" if self.cached else ""
         return "; ".join([said, *(f"{p.name}: {explain(p.verdict)}" for p in self.wrong[:1] if p.verdict is not None)])
 
     @property
@@ -88,18 +93,43 @@ def prove_edges(
     second_solver: bool = True,
     most: int = MOST,
     watch: Callable[[str], None] | None = None,
+    cache: Cache | None = None,
 ) -> Edges:
     """The cases of ``subject`` with sizes fixed at 0 and 1, at most ``most`` of them; see :func:`chosen`.
 
     ``watch`` is told how far it is.
     """
-    tell = watch or (lambda _: None)
+    compute = lambda: _prove_edges(subject, timeout_s, second_solver, most, watch or (lambda _: None))  # noqa: E731
+    return remembered(cache, lambda: edges_key(subject, most, timeout_s, second_solver), compute, _pack, _unpack)
+
+
+def _prove_edges(subject: Subject, timeout_s: float, second_solver: bool, most: int, tell: Callable[[str], None]) -> Edges:
     parts: list[Edge] = []
     plan = chosen(subject.cases, most)
     for case, fixed in plan:
         parts.append(prove_edge(subject, case, fixed, timeout_s, second_solver))
         tell(f"{len(parts)} of {len(plan)} captures: {parts[-1].name} {parts[-1].outcome}")
     return Edges(tuple(parts), sum(len(ways(c)) for c in subject.cases))
+
+
+def _pack(edges: Edges) -> dict[str, Any] | None:
+    """Edges as plain data; None unless every rewrite is proved and every program was captured."""
+    proofs = [None if p.verdict is None else pack_proof(p.verdict) for p in edges.parts]
+    if any(proof is None and part.outcome not in (DECLINED, RAISES) for proof, part in zip(proofs, edges.parts, strict=True)):
+        return None
+    listed = [{"case": p.case, "sizes": list(p.fixed), "outcome": p.outcome, "proof": proof} for p, proof in zip(edges.parts, proofs, strict=True)]
+    return {"possible": edges.possible, "parts": listed}
+
+
+def _unpack(entry: dict[str, Any]) -> Edges:
+    parts = []
+    for p in entry["parts"]:
+        fixed = tuple((str(name), int(size)) for name, size in p["sizes"])
+        proof = None if p["proof"] is None else unpack_proof(p["proof"])
+        if p["outcome"] not in (("proved",) if proof else (DECLINED, RAISES)):
+            raise ValueError(f"a cached outcome {p['outcome']!r}")
+        parts.append(Edge(str(p["case"]), fixed, p["outcome"], proof))
+    return Edges(tuple(parts), int(entry["possible"]), cached=True)
 
 
 def ways(case: Case) -> list[dict[str, int]]:
@@ -127,7 +157,8 @@ def prove_edge(subject: Subject, case: Case, fixed: Mapping[str, int], timeout_s
         before = capture_case(case, fixed)
     except Exception as error:  # noqa: BLE001 - whatever Dynamo raises; the program itself ran
         return Edge(case.name, at, f"{UNCAPTURED} ({type(error).__name__})")
-    verdict = _judged(subject, case, before, fixed, timeout_s, second_solver)
+    with asked_for(f"{case.name},{','.join(f'{name}={size}' for name, size in at)}"):
+        verdict = _judged(subject, case, before, fixed, timeout_s, second_solver)
     return Edge(case.name, at, DECLINED if verdict is None else word(verdict), verdict)
 
 
@@ -141,9 +172,7 @@ def _raises(case: Case, fixed: Mapping[str, int]) -> bool:
     return False
 
 
-def _judged(
-    subject: Subject, case: Case, before: GraphModule, fixed: Mapping[str, int], timeout_s: float, second_solver: bool
-) -> Verdict | None:
+def _judged(subject: Subject, case: Case, before: GraphModule, fixed: Mapping[str, int], timeout_s: float, second_solver: bool) -> Verdict | None:
     """The verdict on what the subject makes of a graph; None if it leaves it alone."""
     after = copy.deepcopy(before)
     try:
@@ -167,8 +196,10 @@ def to_json(edges: Edges) -> dict[str, Any]:
     """Plain data: counts, and each capture with its outcome."""
     return {
         "possible": edges.possible,
+        "cached": edges.cached,
         "counts": dict(edges.counts()),
         "captures": [
-            {"case": p.case, "sizes": dict(p.fixed), "outcome": p.outcome, "text": "" if p.verdict is None else explain(p.verdict)} for p in edges.parts
+            {"case": p.case, "sizes": dict(p.fixed), "outcome": p.outcome, "text": "" if p.verdict is None else explain(p.verdict)}
+            for p in edges.parts
         ],
     }

@@ -6,6 +6,8 @@ import copy
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from torch.fx import GraphModule
 
@@ -13,11 +15,15 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
+from verify.cache import Cache, pack_proof, remembered, unpack_proof
+from verify.content import case_key, general_key
 from verify.edges import Edges, prove_edges
 from verify.prover.rules import prove_rule
+from verify.smtlib import Export, asked_for, recording
 from verify.subject import Subject, as_subject
 from verify.validation import TIMEOUT_S, validate
 from verify.verdict import Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
+from verify.versions import versions
 
 
 @dataclass(frozen=True)
@@ -72,30 +78,80 @@ class Report:
         return "\n".join(lines)
 
 
-def prove(subject: Subject | Pattern, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Report:
-    """Prove every case of ``subject``; see :func:`proofs`."""
+def prove(
+    subject: Subject | Pattern,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    second_solver: bool = True,
+    edges: bool = True,
+    smt2: str | Path | None = None,
+    cache: Cache | None = None,
+) -> Report:
+    """Prove every case of ``subject``; see :func:`proofs`.
+
+    ``edges``: also at sizes 0 and 1, once all else is proved. ``smt2``: a folder for all queries, see
+    :class:`verify.smtlib.Export`; raises :class:`verify.smtlib.ExportError` if it cannot take them. ``cache``: where proofs
+    are looked up and kept; not looked up if the queries are wanted.
+    """
     subject = as_subject(subject)
-    parts = tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver))
-    report = Report(subject.name, parts, prove_general(subject, timeout_s, second_solver))
-    if not isinstance(report.verdict, Proved):
+    if smt2 is None:
+        return _report(subject, timeout_s, second_solver, edges, cache)
+    export = Export(Path(smt2), versions())
+    export.check([subject.name])
+    with recording() as queries:
+        report = _report(subject, timeout_s, second_solver, edges, cache)
+    export.write(subject.name, queries)
+    return report
+
+
+def _report(subject: Subject, timeout_s: float, second_solver: bool, edges: bool, cache: Cache | None) -> Report:
+    parts = tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver, cache=cache))
+    report = Report(subject.name, parts, prove_general(subject, timeout_s, second_solver, cache))
+    if not edges or not isinstance(report.verdict, Proved):
         return report
-    return replace(report, edges=prove_edges(subject, timeout_s=timeout_s, second_solver=second_solver))
+    return replace(report, edges=prove_edges(subject, timeout_s=timeout_s, second_solver=second_solver, cache=cache))
 
 
-def prove_general(subject: Subject, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Verdict | None:
+def prove_general(subject: Subject, timeout_s: float = TIMEOUT_S, second_solver: bool = True, cache: Cache | None = None) -> Verdict | None:
     """The proof of the rule that a pattern states in general, see :class:`optimus.rule.Rule`; None if it states none."""
     statement = subject.general
-    return None if statement is None else prove_rule(statement, timeout_s=timeout_s, second_solver=second_solver)
+    if statement is None:
+        return None
+
+    def compute() -> Verdict:
+        with asked_for("general"):
+            return prove_rule(statement, timeout_s=timeout_s, second_solver=second_solver)
+
+    return remembered(cache, lambda: general_key(subject, timeout_s, second_solver), compute, pack_proof, unpack_proof)
 
 
-def proofs(subject: Subject, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Iterator[CaseProof]:
+def proofs(subject: Subject, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True, cache: Cache | None = None) -> Iterator[CaseProof]:
     """The proofs of the cases, then of the declines, one by one."""
     for case in (*subject.cases, *subject.declines):
-        yield prove_case(subject, case, timeout_s, second_solver)
+        yield prove_case(subject, case, timeout_s, second_solver, cache)
 
 
-def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> CaseProof:
+def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, second_solver: bool = True, cache: Cache | None = None) -> CaseProof:
     """The proof of one case: it must fire and be right. Of a decline: it must not fire, and say why."""
+    start = time.monotonic()
+
+    def compute() -> CaseProof:
+        with asked_for(case.name):
+            return _prove_case(subject, case, timeout_s, second_solver)
+
+    def unpack(entry: dict[str, Any]) -> CaseProof:
+        texts = str(entry["before"]), str(entry["after"])
+        return CaseProof(case, bool(entry["fired"]), unpack_proof(entry["verdict"]), time.monotonic() - start, *texts)
+
+    return remembered(cache, lambda: case_key(subject, case, timeout_s, second_solver), compute, _pack, unpack)
+
+
+def _pack(proof: CaseProof) -> dict[str, Any] | None:
+    verdict = pack_proof(proof.verdict)
+    return verdict and {"verdict": verdict, "fired": proof.fired, "before": proof.before, "after": proof.after}
+
+
+def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: bool) -> CaseProof:
     start = time.monotonic()
     before = captured(case)
     after = copy.deepcopy(before)

@@ -117,6 +117,11 @@ class SolverLogic:
             self._decided[key] = (condition, self._entailed(condition))
         return self._decided[key][1]
 
+    def decided(self) -> list[z3.BoolRef]:
+        """What :meth:`decide` found to follow from the premises, less what is plain from the expression alone."""
+        found = [condition if answer else z3.Not(condition) for condition, answer in self._decided.values() if answer is not None]
+        return [f for f in found if not z3.is_true(z3.simplify(f))]
+
     def _entailed(self, condition: z3.BoolRef) -> bool | None:
         simple = z3.simplify(condition)
         if z3.is_true(simple):

@@ -27,16 +27,18 @@ class Valid:
 
 @dataclass(frozen=True)
 class Invalid:
-    """The goal fails for ``sizes``."""
+    """The goal fails for ``sizes``. ``smt2`` is the query."""
 
     sizes: Mapping[str, int]
+    smt2: str = ""
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """The solver gave up, or two solvers disagree (``disputed``)."""
+    """The solver gave up, or two solvers disagree (``disputed``). ``smt2`` is the query."""
 
     reason: str
+    smt2: str = ""
     disputed: bool = False
 
 
@@ -65,16 +67,16 @@ def ask(
     if answer == z3.unsat:
         return Valid(search.smt2(), search.reordered)
     if answer == z3.unknown:
-        return Undecided(search.reason())
+        return Undecided(search.reason(), search.smt2())
     if only_alike:
-        return Undecided("sums that look alike are not enough")
+        return Undecided("sums that look alike are not enough", search.smt2())
     for bound in BOUNDS if sizes else (None,):
         answer = search.check(() if bound is None else tuple(s <= bound for s in sizes))
         if answer == z3.sat:
-            return Invalid(search.sizes(sizes))
+            return Invalid(search.sizes(sizes), search.smt2())
         if answer == z3.unknown:
-            return Undecided(search.reason())
-    return Undecided("the solver contradicted itself")
+            return Undecided(search.reason(), search.smt2())
+    return Undecided("the solver contradicted itself", search.smt2())
 
 
 class _Search:
@@ -191,7 +193,10 @@ def _grouped(known: Sequence[Extensional], key: Callable[[Extensional], object])
 
 
 def confirm(smt2: str, timeout_s: float) -> bool | None:
-    """Whether cvc5 agrees that a query is unsatisfiable; None if it is not installed or gives up."""
+    """Whether cvc5 agrees that a query is unsatisfiable; None if it is not installed or gives up.
+
+    ``smt2``: a query with or without a logic; one without is asked in all theories.
+    """
     try:
         import cvc5
     except ImportError:
@@ -199,7 +204,7 @@ def confirm(smt2: str, timeout_s: float) -> bool | None:
     solver = cvc5.Solver(cvc5.TermManager())
     solver.setOption("tlimit-per", str(max(1, int(timeout_s * 1000))))
     parser = cvc5.InputParser(solver)
-    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, "(set-logic ALL)\n" + smt2, "query")
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, smt2 if "(set-logic" in smt2 else "(set-logic ALL)\n" + smt2, "query")
     symbols = parser.getSymbolManager()
     answer = ""
     while True:

@@ -9,8 +9,9 @@ import z3
 
 from verify.prover.logic import SolverLogic
 from verify.prover.sizes import Sizes, environment_of
-from verify.prover.solve import Answer, Undecided, Valid, ask, confirm
+from verify.prover.solve import Answer, Invalid, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
+from verify.smtlib import record
 
 
 class Task:
@@ -21,6 +22,7 @@ class Task:
         self.sizes = Sizes()
         self.timeout_s = timeout_s
         self.second_solver = second_solver
+        self.asked = 0
         self.queries = 0
         self.confirmed = 0
         self.reordered = False
@@ -76,34 +78,48 @@ class Task:
         """Whether all ``goals`` follow from the premises and ``given``, by both solvers where there are two.
 
         Asked as one query where that works. Otherwise one by one; the answer is then that to the first goal that does
-        not follow, under the name it comes with.
+        not follow, under the name it comes with. Goals that are plainly true are not asked about.
         """
         open_goals = [(what, _formula(goal)) for what, goal in goals if goal is not True]
         premises = [*self.logic.premises, *map(_formula, given)]
         if len(open_goals) > 1:
-            answer = self._answer(premises, z3.And([goal for _, goal in open_goals]), together=True)
-            if isinstance(answer, Valid) or (isinstance(answer, Undecided) and answer.disputed):
+            names = [what for what, _ in open_goals]
+            answer = self._answer(premises, names, z3.And([goal for _, goal in open_goals]), together=True)
+            if isinstance(answer, Valid):
                 return "", answer
+            if isinstance(answer, Undecided) and answer.disputed:
+                return ", ".join(dict.fromkeys(names)), answer
         for what, goal in open_goals:
-            answer = self._answer(premises, goal)
+            answer = self._answer(premises, [what], goal)
             if not isinstance(answer, Valid):
                 return what, answer
         return "", Valid("", False)
 
-    def _answer(self, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, together: bool = False) -> Answer:
+    def prove_decided(self) -> tuple[str, Answer]:
+        """Whether everything that was decided about sizes on the way follows from the premises, by both solvers.
+
+        Which dimensions hold as much as others, and the like, were questions to the first solver alone.
+        """
+        return self.prove([], [(f"of sizes: {condition}", condition) for condition in self.logic.decided()])
+
+    def _answer(self, premises: Sequence[z3.BoolRef], what: Sequence[str], goal: z3.BoolRef, together: bool = False) -> Answer:
         """The answer to one query. ``together``: it can be asked in parts, so that giving up early is better."""
         answer = ask(self.logic, premises, goal, self.variables(), self.timeout_s, only_alike=together)
-        if not isinstance(answer, Valid):
-            return answer
-        agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver else None
+        agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver and isinstance(answer, Valid) else None
         if agreed is False:
-            return Undecided("cvc5 finds a model where z3 finds none", disputed=True)
-        if together and self.second_solver and agreed is None:
-            return Undecided("the second solver gave up")
-        self.queries += 1
-        self.confirmed += agreed is True
-        self.reordered = self.reordered or answer.reordered
-        self.smt2.append(answer.smt2)
+            record(what, "unknown", answer.smt2)
+            return Undecided(f"the solvers disagree on query {self.asked + 1}: cvc5 finds a model where z3 finds none", answer.smt2, disputed=True)
+        if together and isinstance(answer, Valid) and self.second_solver and agreed is None:
+            return Undecided("the second solver gave up", answer.smt2)
+        if together and isinstance(answer, Undecided):
+            return answer
+        self.asked += 1
+        record(what, {Valid: "unsat", Invalid: "sat", Undecided: "unknown"}[type(answer)], answer.smt2)
+        if isinstance(answer, Valid):
+            self.queries += 1
+            self.confirmed += agreed is True
+            self.reordered = self.reordered or answer.reordered
+            self.smt2.append(answer.smt2)
         return answer
 
 
