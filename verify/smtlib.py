@@ -141,7 +141,13 @@ def script(name: str, query: Query, number: int, versions: Mapping[str, str]) ->
     ]
     lines = [f"; {' '.join(line.split())}" for line in said]
     body = [line for line in query.text.strip().splitlines() if not line.startswith(";") and not line.startswith("(set-info :status")]
-    return "\n".join([*lines, f"(set-logic {LOGIC})", f"(set-info :status {query.expected})", *body, ""])
+    return "\n".join([*lines, f"(set-logic {LOGIC})", f"(set-info :status {query.expected})", _renumbered("\n".join(body)), ""])
+
+
+def _renumbered(text: str) -> str:
+    """The same with local names numbered from 1; the solver's numbers change from run to run."""
+    numbers: dict[str, str] = {}
+    return re.sub(r"(?<=[?$]x)\d+\b", lambda m: numbers.setdefault(m[0], str(len(numbers) + 1)), text)
 
 
 def _places(queries: Sequence[Query]) -> list[Path]:

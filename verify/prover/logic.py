@@ -95,14 +95,14 @@ class SolverLogic:
         if any(c is False for c in conditions):
             return False
         rest = [c for c in conditions if c is not True]
-        return z3.And(rest) if rest else True
+        return (z3.And(rest) if len(rest) > 1 else rest[0]) if rest else True
 
     def any_of(self, *conditions: Cond) -> Cond:
         """See :class:`Logic`."""
         if any(c is True for c in conditions):
             return True
         rest = [c for c in conditions if c is not False]
-        return z3.Or(rest) if rest else False
+        return (z3.Or(rest) if len(rest) > 1 else rest[0]) if rest else False
 
     def negate(self, condition: Cond) -> Cond:
         """See :class:`Logic`."""

@@ -87,7 +87,8 @@ class _Search:
         self.deadline = deadline
         self.ways: tuple[Way, ...] = (_alike,) if only_alike else (_alike, _across, _any)
         self.solver = z3.SimpleSolver()
-        self.solver.add(*premises, z3.Not(goal))
+        self.asserted: list[z3.BoolRef] = []
+        self._add(*premises, z3.Not(goal))
         self.seen: set[int] = set()
         self.known: list[Extensional] = []
         self.tied: set[Pair] = set()
@@ -98,6 +99,10 @@ class _Search:
             self._take_in(formula)
         self.first = len(self.known)
 
+    def _add(self, *formulas: z3.BoolRef) -> None:
+        self.solver.add(*formulas)
+        self.asserted += formulas
+
     def _take_in(self, formula: z3.BoolRef, *, in_sums: bool = False) -> None:
         """Note the sums in a formula that is asserted, and assert what is known of its terms.
 
@@ -107,11 +112,11 @@ class _Search:
         found, laws = self.logic.mentioned(formula, self.seen)
         self.known += found
         self.swappable = self.swappable or (in_sums and bool(laws))
-        self.solver.add(*(z3.Implies(self.swaps, law) if in_sums else law for law in laws))
+        self._add(*(z3.Implies(self.swaps, law) if in_sums else law for law in laws))
 
     def swap(self) -> None:
         """Let factors inside sums be exchanged."""
-        self.solver.add(self.swaps)
+        self._add(self.swaps)
         self.reordered = True
 
     def check(self, extra: tuple[z3.BoolRef, ...]) -> z3.CheckSatResult:
@@ -135,7 +140,7 @@ class _Search:
             for one, other in chosen:
                 self.tied.add((one, other))
                 lemma = self.logic.lemma(one, other)
-                self.solver.add(lemma)
+                self._add(lemma)
                 self._take_in(lemma, in_sums=True)
                 self.reordered = self.reordered or one.kernel != other.kernel
             if chosen:
@@ -151,8 +156,10 @@ class _Search:
         return {str(v): model.eval(v, model_completion=True).as_long() for v in variables}
 
     def smt2(self) -> str:
-        """The query as SMT-LIB 2."""
-        return str(self.solver.to_smt2())
+        """The query as SMT-LIB 2, as it was stated: what the solver asked here makes of it is no matter for another one."""
+        stated = z3.Solver()
+        stated.add(*self.asserted)
+        return str(stated.to_smt2())
 
     def reason(self) -> str:
         """Why there was no answer."""
