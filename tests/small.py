@@ -19,7 +19,7 @@ from optimus.pattern import Decline, Match
 
 @optimus.fires("n, m")
 def there_and_back(x):
-    return torch.transpose(x.transpose(0, 1), 1, 0) * 2
+    return torch.transpose(x.transpose(0, 1), 1, 0){then}
 
 
 @optimus.declines("same_dims", "n, m, m")
@@ -61,9 +61,9 @@ class Twice(optimus.VerticalPattern):
 '''
 
 
-def write(folder: Path, name: str = "small_pattern", rewrite: str = "pass", imports: str = "") -> ModuleType:
+def write(folder: Path, name: str = "small_pattern", rewrite: str = "pass", imports: str = "", then: str = " * 2") -> ModuleType:
     """The pattern as a module of a folder on the path, freshly imported."""
-    (folder / f"{name}.py").write_text(SOURCE.format(rewrite=rewrite, imports=imports))
+    (folder / f"{name}.py").write_text(SOURCE.format(rewrite=rewrite, imports=imports, then=then))
     for module in [m for m in sys.modules if m.startswith("small_")]:
         del sys.modules[module]
     importlib.invalidate_caches()

@@ -94,7 +94,9 @@ def test_another_content_is_proved_anew(code, tmp_path, monkeypatch):
     assert seen(code(imports=imports)) == (3, 0)
 
 
-@pytest.mark.parametrize("name", ["optimus/operators.py", "verify/semantics/movement.py", "verify/prover/logic.py", "optimus/engine.py", "fuzz/templates.py"])
+@pytest.mark.parametrize(
+    "name", ["optimus/operators.py", "verify/semantics/movement.py", "verify/prover/logic.py", "optimus/engine.py", "fuzz/templates.py"]
+)
 def test_the_judge_counts_in_full(monkeypatch, name):
     plain, before = content.file_digest, content.judge_digest.__wrapped__()
     assert content.judge_digest.__wrapped__() == before
