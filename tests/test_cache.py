@@ -75,15 +75,19 @@ def test_another_content_is_proved_anew(code, tmp_path, monkeypatch):
     def seen(pattern, **options):
         return counts(pattern, tmp_path / "c", edges=False, **options)
 
-    (tmp_path / "code" / "small_helper.py").write_text("LIMIT = 1\n")
-    imports = "import small_helper\n"
+    package = tmp_path / "code" / "small_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "other.py").write_text("def limit():\n    from .last import LIMIT\n\n    return LIMIT\n")
+    (package / "last.py").write_text("LIMIT = 1\n")
+    imports = "from small_package import other\n"
     assert seen(code(imports=imports)) == (0, 3)
     assert seen(code(imports=imports)) == (3, 0)
     assert seen(code(imports=imports, rewrite="assert self.limit")) == (0, 3)
     assert seen(dataclasses.replace(code(imports=imports), limit=4)) == (0, 3)
     assert seen(code(imports=imports), timeout_s=19.0) == (0, 3)
     assert seen(code(imports=imports), second_solver=False) == (0, 3)
-    (tmp_path / "code" / "small_helper.py").write_text("LIMIT = 2\n")
+    (package / "last.py").write_text("LIMIT = 2\n")
     assert seen(code(imports=imports)) == (0, 3)
     assert seen(code(imports=imports)) == (3, 0)
     versions = content.versions()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import optimus
 import verify.prover.task
 from tests import small
 from verify import prove
-from verify.proof import prove_general
+from verify.proof import prove_case, prove_general
 from verify.prover.solve import confirm
 from verify.smtlib import Export, ExportError, Query, asked_for, record, recording
 from verify.subject import PatternSubject
@@ -41,11 +40,11 @@ def asked(file: Path) -> z3.CheckSatResult:
     return solver.check()
 
 
-@pytest.mark.parametrize("name", ["remove_split_with_size_one_pass", "einsum_to_pointwise_pass"])
-def test_both_solvers_read_every_query_and_confirm_it(name, tmp_path):
-    report = prove(optimus.patterns()[name], smt2=tmp_path / "deep" / "queries", edges=False)
+def test_both_solvers_read_every_query_and_confirm_it(tmp_path):
+    name, folder = "remove_split_with_size_one_pass", tmp_path / "deep" / "queries"
+    report = prove(optimus.patterns()[name], smt2=folder, edges=False)
     assert isinstance(report.verdict, Proved)
-    files = queries(tmp_path / "deep" / "queries")
+    files = queries(folder)
     assert len(files) == report.verdict.queries == report.verdict.confirmed
     assert {f.parent.name for f in files} == {"general", *(p.case.name for p in report.parts if p.case.must_fire)}
     for file in files:
@@ -56,6 +55,19 @@ def test_both_solvers_read_every_query_and_confirm_it(name, tmp_path):
         assert "; expected: unsat, that is, the goals follow from the premises\n" in text
         assert f"z3 {z3.get_version_string()}, cvc5 " in text
         assert text.count("(set-logic ALL)") == text.count("(set-info :status unsat)") == text.count("(check-sat)") == 1
+
+
+@pytest.mark.parametrize("name", ["merge_splits_pass", "batch_linear_lhs", "einsum_to_pointwise_pass"])
+def test_sums_and_general_rules_are_read_and_confirmed(name, tmp_path):
+    subject = PatternSubject(optimus.patterns()[name])
+    with recording() as found:
+        verdicts = [prove_case(subject, subject.cases[-1]).verdict, prove_general(subject)]
+    assert all(isinstance(v, Proved) for v in verdicts)
+    files = Export(tmp_path, {}).write(name, found)
+    assert len(files) == sum(v.queries for v in verdicts)
+    for file in files:
+        assert asked(file) == z3.unsat, file
+        assert confirm(file.read_text(), 20.0) is True, file
 
 
 def test_sizes_0_and_1_are_exported_under_their_own_names(small_pattern, tmp_path):
@@ -77,7 +89,7 @@ def test_a_refutation_is_exported_as_satisfiable(small_pattern, tmp_path):
 
 
 def test_a_disagreement_is_exported_and_says_which_query(small_pattern, tmp_path, monkeypatch):
-    monkeypatch.setattr(verify.prover.task, "confirm", lambda text, timeout_s: False if "(declare-sort T" in text else True)
+    monkeypatch.setattr(verify.prover.task, "confirm", lambda text, timeout_s: "(declare-sort T" not in text)
     report = prove(small_pattern(), smt2=tmp_path / "q")
     assert report.parts[0].verdict == Unknown("output 0: the solvers disagree on query 1: cvc5 finds a model where z3 finds none")
     assert "(set-info :status unknown)" in (tmp_path / "q" / "twice" / "there_and_back" / "01.smt2").read_text()
@@ -141,7 +153,7 @@ def test_names_become_files_anywhere_and_headers_stay_comments(tmp_path):
         assert tmp_path / "q" / "_etc_passwd" == file.parent.parent
         assert confirm(file.read_text(), 5.0) is False
         assert file.read_text().count("; goal: ") == 2
-    assert os.stat(files[0].parent.parent).st_mode & 0o700 == 0o700
+    assert files[0].parent.parent.stat().st_mode == (tmp_path / "q").stat().st_mode
 
 
 def test_a_proof_without_a_query_says_so():

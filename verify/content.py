@@ -190,7 +190,7 @@ def _imports(name: str, file: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
             yield from _with_parents(base)
-            yield from (n for alias in node.names if (n := f"{base}.{alias.name}") in sys.modules)
+            yield from (n for alias in node.names if _counts(base) and _file_of(n := f"{base}.{alias.name}") not in (None, Path()))
 
 
 def _with_parents(name: str) -> Iterator[str]:
