@@ -27,12 +27,18 @@ V = TypeVar("V")
 
 
 def default_folder() -> Path | None:
-    """Where proofs are kept: ``$OPTIMUS_CACHE_DIR``, else ``optimus-verify`` in the user's folder of caches."""
+    """Where proofs are kept: ``$OPTIMUS_CACHE_DIR``, else ``optimus-verify`` in the user's folder of caches.
+
+    None where the former says so, or the user has no home.
+    """
     given = os.environ.get(FOLDER, "")
-    if given:
-        return None if given == "none" else Path(given).expanduser()
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "optimus-verify"
+    try:
+        if given:
+            return None if given == "none" else Path(given).expanduser()
+        return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "optimus-verify"
+    except RuntimeError:
+        return None
 
 
 class Cache:

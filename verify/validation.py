@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from optimus.regions import Region
 from optimus.values import MISSING, storages, tensor, value
 from verify.cache import Cache, pack_proof, remembered, shared, unpack_proof
-from verify.prover.solve import Invalid, Undecided, Valid
+from verify.prover.solve import Invalid, Undecided
 from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number, same_number
@@ -163,7 +163,7 @@ class _Proof:
             for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True))
             if one is not other
         ]
-        return self._all_equal(pairs, left.required) or self._owners(left, right) or self._metadata(left) or self._decided()
+        return self._all_equal(pairs, left.required) or self._owners(left, right) or self._metadata(left) or self.task.recheck_decided()
 
     def _all_equal(self, pairs: Sequence[tuple[str, Any, Any]], given: Sequence[Any]) -> Failure:
         """Shapes first; then, given those, elements at an arbitrary index, and values that are no tensors."""
@@ -253,15 +253,6 @@ class _Proof:
         )
 
     # ---------------------------------------------------------------------------------------------------------- answers
-
-    def _decided(self) -> Failure:
-        what, answer = self.task.prove_decided()
-        match answer:
-            case Valid():
-                return None
-            case Undecided():
-                return Undecided(f"{what}: {answer.reason}", disputed=answer.disputed)
-        return Undecided(f"{what}: the first solver contradicts itself")
 
     def _settle(self, given: Sequence[Any], goals: Sequence[tuple[str, Any]]) -> Failure:
         what, answer = self.task.prove(given, goals)

@@ -95,12 +95,24 @@ class Task:
                 return what, answer
         return "", Valid("", False)
 
-    def prove_decided(self) -> tuple[str, Answer]:
-        """Whether everything that was decided about sizes on the way follows from the premises, by both solvers.
+    def recheck_decided(self) -> Undecided | None:
+        """Ask again, both solvers now, whether all that was decided about sizes on the way follows; why not, or None.
 
-        Which dimensions hold as much as others, and the like, were questions to the first solver alone.
+        Which dimensions hold as much as others, and the like, were questions to the first solver alone. Where one gives up
+        on all of them together, this is a query that was not confirmed.
         """
-        return self.prove([], [(f"of sizes: {condition}", condition) for condition in self.logic.decided()])
+        decided = self.logic.decided()
+        if not decided:
+            return None
+        names = [f"of sizes: {' '.join(str(d).split())}" for d in decided]
+        answer = self._answer(self.logic.premises, names, z3.And(decided) if len(decided) > 1 else decided[0])
+        match answer:
+            case Invalid():
+                return Undecided("what was decided about sizes: the first solver contradicts itself")
+            case Undecided():
+                self.queries += 1
+                return answer if answer.disputed else None
+        return None
 
     def _answer(self, premises: Sequence[z3.BoolRef], what: Sequence[str], goal: z3.BoolRef, together: bool = False) -> Answer:
         """The answer to one query. ``together``: it can be asked in parts, so that giving up early is better."""
