@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from verify.smtlib import is_recording
-from verify.verdict import CLAIMS, Proved
 
 FOLDER = "OPTIMUS_CACHE_DIR"
 """Environment variable: the folder; ``none``: nothing is kept on disk."""
@@ -155,18 +154,3 @@ def remembered(
         if known is not None and entry is not None:
             cache.put(known, entry)
     return made
-
-
-def pack_proof(verdict: object) -> dict[str, Any] | None:
-    """A proof as plain data; None for any other verdict, and for a proof that a second solver did not confirm throughout."""
-    if not isinstance(verdict, Proved) or verdict.confirmed < verdict.queries:
-        return None
-    return {"claim": verdict.claim, "queries": verdict.queries, "confirmed": verdict.confirmed, "seconds": verdict.seconds}
-
-
-def unpack_proof(entry: Mapping[str, Any]) -> Proved:
-    """The proof that :func:`pack_proof` packed, marked as cached."""
-    claim, queries, confirmed, seconds = (entry[name] for name in ("claim", "queries", "confirmed", "seconds"))
-    if claim not in CLAIMS or not all(type(n) is int and n >= 0 for n in (queries, confirmed)) or confirmed != queries:
-        raise ValueError(f"a cached proof of {queries} queries, {confirmed} confirmed, claiming {claim}")
-    return Proved(claim, queries, confirmed, float(seconds), cached=True)

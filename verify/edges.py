@@ -18,8 +18,9 @@ from torch.fx import GraphModule
 
 from optimus.capture import call, capture_case, example, names, sample_sizes, size_symbols
 from optimus.pattern import Case
-from verify.cache import Cache, pack_proof, remembered, unpack_proof
+from verify.cache import Cache, remembered
 from verify.content import edges_key
+from verify.plain import from_plain, packed
 from verify.smtlib import asked_for
 from verify.subject import Subject
 from verify.validation import TIMEOUT_S, validate
@@ -114,22 +115,16 @@ def _prove_edges(subject: Subject, timeout_s: float, second_solver: bool, most: 
 
 def _pack(edges: Edges) -> dict[str, Any] | None:
     """Edges as plain data; None unless every rewrite is proved and every program was captured."""
-    proofs = [None if p.verdict is None else pack_proof(p.verdict) for p in edges.parts]
-    if any(proof is None and part.outcome not in (DECLINED, RAISES) for proof, part in zip(proofs, edges.parts, strict=True)):
+    if any(p.verdict is None and p.outcome not in (DECLINED, RAISES) for p in edges.parts):
         return None
-    listed = [{"case": p.case, "sizes": list(p.fixed), "outcome": p.outcome, "proof": proof} for p, proof in zip(edges.parts, proofs, strict=True)]
-    return {"possible": edges.possible, "parts": listed}
+    return packed({"edges": edges}, Edge, Edges)
 
 
 def _unpack(entry: dict[str, Any]) -> Edges:
-    parts = []
-    for p in entry["parts"]:
-        fixed = tuple((str(name), int(size)) for name, size in p["sizes"])
-        proof = None if p["proof"] is None else unpack_proof(p["proof"])
-        if p["outcome"] not in (("proved",) if proof else (DECLINED, RAISES)):
-            raise ValueError(f"a cached outcome {p['outcome']!r}")
-        parts.append(Edge(str(p["case"]), fixed, p["outcome"], proof))
-    return Edges(tuple(parts), int(entry["possible"]), cached=True)
+    found = from_plain(entry["edges"], Edge, Edges)
+    if not isinstance(found, Edges):
+        raise TypeError(f"cached edges of type {type(found).__name__}")
+    return replace(found, cached=True)
 
 
 def ways(case: Case) -> list[dict[str, int]]:

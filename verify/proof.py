@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
-from verify.cache import Cache, pack_proof, remembered, unpack_proof
+from verify.cache import Cache, remembered
 from verify.content import case_key, general_key
 from verify.edges import Edges, prove_edges
+from verify.plain import from_plain, pack_proof, packed, unpack_proof
 from verify.prover.rules import prove_rule
 from verify.smtlib import Export, asked_for, recording
 from verify.subject import Subject, as_subject
@@ -140,15 +141,18 @@ def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, secon
             return _prove_case(subject, case, timeout_s, second_solver)
 
     def unpack(entry: dict[str, Any]) -> CaseProof:
-        texts = str(entry["before"]), str(entry["after"])
-        return CaseProof(case, bool(entry["fired"]), unpack_proof(entry["verdict"]), time.monotonic() - start, *texts)
+        unpack_proof(entry)
+        return CaseProof(case=case, seconds=time.monotonic() - start, **{name: from_plain(value, *KEPT) for name, value in entry.items()})
 
     return remembered(cache, lambda: case_key(subject, case, timeout_s, second_solver), compute, _pack, unpack)
 
 
+KEPT: tuple[type, ...] = ()
+"""The dataclasses besides :class:`Proved` that a :class:`CaseProof` holds and the cache keeps. One that holds another is proved anew."""
+
+
 def _pack(proof: CaseProof) -> dict[str, Any] | None:
-    verdict = pack_proof(proof.verdict)
-    return verdict and {"verdict": verdict, "fired": proof.fired, "before": proof.before, "after": proof.after}
+    return packed({f.name: getattr(proof, f.name) for f in fields(proof) if f.name not in ("case", "seconds")}, *KEPT)
 
 
 def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: bool) -> CaseProof:

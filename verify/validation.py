@@ -17,7 +17,8 @@ from torch.utils import _pytree as pytree
 
 from optimus.regions import Region
 from optimus.values import MISSING, storages, tensor, value
-from verify.cache import Cache, pack_proof, remembered, shared, unpack_proof
+from verify.cache import Cache, remembered, shared
+from verify.plain import pack_proof, unpack_proof
 from verify.prover.solve import Invalid, Undecided
 from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
