@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,16 +62,23 @@ def _fresh_dynamo() -> Iterator[None]:
         torch._dynamo.reset()
 
 
-def capture_case(case: Case) -> GraphModule:
+def capture_case(case: Case, fixed: Mapping[str, int] | None = None) -> GraphModule:
     """The graph of ``case`` with every size symbolic, and the relations between its sizes as guards.
 
-    Raises :class:`CaptureError` if the program breaks the graph or makes none.
+    ``fixed``: sizes of 0 or 1 by name, of which Dynamo makes plain numbers; those that are arguments become literals of the
+    program. Raises :class:`CaptureError` if the program breaks the graph or makes none, or if a size of ``fixed`` stays a
+    symbol, and whatever the program raises.
     """
-    tensors, sizes = example(case, sample_sizes(case))
-    found = capture(_with_relations(case), [*tensors, *sizes.values()], dynamic=True)
+    fixed = fixed or {}
+    tensors, sizes = example(case, {**sample_sizes(case), **fixed})
+    free = [size for name, size in sizes.items() if name not in fixed]
+    found = capture(_with_relations(case, fixed), [*tensors, *free], dynamic=True)
     if len(found) != 1:
         raise CaptureError(f"case {case.name}: Dynamo made {len(found)} graphs; accepted is a program that makes one")
-    _name_inputs(case, found[0].gm)
+    _name_inputs(case, found[0].gm, fixed)
+    loose = sorted(set(fixed) & set(size_symbols(case, found[0].gm).values()))
+    if loose:
+        raise CaptureError(f"case {case.name}: the size {loose[0]} stays a symbol; accepted sizes to fix are 0 and 1")
     return found[0].gm
 
 
@@ -79,14 +86,16 @@ ARGUMENT = "optimus_argument"
 """Metadata of a placeholder of a captured case: the position of the argument of the program that it holds."""
 
 
-def _name_inputs(case: Case, gm: GraphModule) -> None:
-    """Call the inputs what the program calls them."""
+def _name_inputs(case: Case, gm: GraphModule, fixed: Collection[str]) -> None:
+    """Call the inputs what the program calls them. ``fixed``: the arguments that are none."""
     called = _argument_names(case)
+    given = [k for k, name in enumerate(called) if k < len(case.shapes) or name not in fixed]
     for node in gm.graph.find_nodes(op="placeholder"):
         digits = [part for part in node.name.split("_") if part.isdigit()]
         if node.name.startswith("l_args_") and digits:
-            node.meta[ARGUMENT] = int(digits[0])
-            node._rename(called[int(digits[0])])
+            position = given[int(digits[0])]
+            node.meta[ARGUMENT] = position
+            node._rename(called[position])
             node.target = node.name
     gm.recompile()
 
@@ -168,9 +177,15 @@ def _tensor(text: str, sizes: Mapping[str, int], grad: bool, generator: torch.Ge
     return torch.randn(shape, generator=generator).to(dtype).requires_grad_(grad)
 
 
-def _with_relations(case: Case) -> Callable[..., Any]:
-    """The program, preceded by checks that its sizes are related as its shapes say; Dynamo turns them into guards."""
+def _with_relations(case: Case, fixed: Mapping[str, int]) -> Callable[..., Any]:
+    """The program, preceded by checks that its sizes are related as its shapes say; Dynamo turns them into guards.
+
+    It takes the tensors, then the sizes that are arguments, but for those that are ``fixed``.
+    """
     count = len(case.shapes)
+    given = {name: int(fixed[name]) for name in case.sizes if name in fixed}
+    literals = eval(f"lambda: {given!r}")  # noqa: S307 - literals in the code of a function stay numbers, variables become symbols
+    free = [name for name in case.sizes if name not in fixed]
     bare: dict[str, tuple[int, int]] = {}
     related: list[tuple[int, int, Callable[..., Any], tuple[str, ...]]] = []
     for t, codes in enumerate(map(_dims, case.shapes)):
@@ -185,7 +200,7 @@ def _with_relations(case: Case) -> Callable[..., Any]:
                 related.append((t, d, eval(f"lambda {', '.join(names)}: {source}"), names))  # noqa: S307
 
     def program(*args: Any) -> Any:
-        tensors, sizes = args[:count], dict(zip(case.sizes, args[count:], strict=True))
+        tensors, sizes = args[:count], {**literals(), **dict(zip(free, args[count:], strict=True))}
         known = {**sizes, **{name: tensors[t].shape[d] for name, (t, d) in bare.items()}}
         for t, d, formula, names in related:
             if tensors[t].shape[d] != formula(*[known[n] for n in names]):

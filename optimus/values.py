@@ -83,8 +83,8 @@ def storages(node: Node) -> tuple[Storage, ...]:
 
 
 def is_static(size: object) -> bool:
-    """Whether ``size`` is a plain number: an int, or a SymInt that holds a constant."""
-    return isinstance(size, int) or (isinstance(size, SymInt) and not is_symbolic(size))
+    """Whether ``size`` is a plain number: an int, or a SymInt that holds a constant, be it one that a guard has made of a symbol."""
+    return isinstance(size, int) or (isinstance(size, SymInt) and (not is_symbolic(size) or size.node.expr.is_Integer))
 
 
 def known(condition: Any) -> bool:

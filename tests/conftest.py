@@ -1,4 +1,4 @@
-"""What holds after every test."""
+"""What holds for every test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ import pytest
 import torch
 
 from fuzz.modes import autocast_nesting
+from verify import cache
+
+
+@pytest.fixture(autouse=True)
+def _no_proof_from_elsewhere(monkeypatch):
+    """Nothing is taken from the user's cache, or from another test's."""
+    monkeypatch.setenv(cache.FOLDER, "none")
+    cache._shared.cache_clear()
 
 
 def ambient() -> dict[str, object]:

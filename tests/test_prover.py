@@ -32,6 +32,7 @@ from verify.compare import differing_bits
 from verify.prover.solve import ask, confirm
 from verify.prover.task import Task
 from verify.semantics.logic import Part, Symbol
+from verify.smtlib import recording
 from verify.validation import validate
 from verify.verdict import Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
 
@@ -861,3 +862,35 @@ def test_a_deep_graph():
     steps = [Step(n, torch.add, (Var(p), 1.0)) for p, n in itertools.pairwise(["x", *names])]
     gm = chain(*steps, inputs=[Input("x", (2, 3))], outputs=names[-1])
     assert isinstance(validate(gm, copy.deepcopy(gm)), Proved)
+
+
+def test_what_is_decided_about_sizes_is_asked_of_both_solvers(monkeypatch: pytest.MonkeyPatch):
+    def program(x):
+        return x.reshape(x.shape[0], -1).tanh()
+
+    inputs = made("n m k", SIZES)
+    with recording() as found:
+        proved = judged(program, program, inputs, dynamic=True)
+    assert isinstance(proved, Proved)
+    assert proved.queries == proved.confirmed == len(found)
+    *others, last = found
+    assert all(goal.startswith("of sizes: ") for goal in last.goals)
+    assert not any(goal.startswith("of sizes: ") for query in others for goal in query.goals)
+    for answer in (None, False):
+        answers = iter([True] * len(others) + [answer])
+        monkeypatch.setattr(verify.prover.task, "confirm", lambda smt2, timeout_s, answers=answers: next(answers))
+        verdict = judged(program, program, inputs, dynamic=True)
+        if answer is None:
+            assert isinstance(verdict, Proved)
+            assert (verdict.queries, verdict.confirmed) == (len(found), len(others))
+        else:
+            assert verdict == Unknown(f"the solvers disagree on query {len(found)}: cvc5 finds a model where z3 finds none")
+
+
+def test_a_query_is_asked_as_it_was_stated():
+    """Not as the first solver simplified it, or the second would only confirm the rest."""
+    task = Task(5.0, True)
+    x = z3.Int("x")
+    task.prove([x > 2], [("plain", x + 0 >= 3)])
+    assert "(> x 2)" in task.smt2[0]
+    assert "(>= (+ x 0) 3)" in task.smt2[0]

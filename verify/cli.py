@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 DESCRIPTION = """Judge rewrites of PyTorch graphs: a proof for all sizes on the code that ships, fuzzing, and runs in production mode.
 Exit codes: 0 proved, 1 refuted or different, 2 usage error, 3 undecided."""
@@ -40,6 +41,9 @@ def _common(to: argparse.ArgumentParser) -> None:
     to.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
     to.add_argument("--device", default="cpu", metavar="DEVICE", help="where programs run: cpu or cuda (default cpu)")
     to.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    to.add_argument("--smt2", metavar="DIR", help="write every query to the solvers into this folder, as SMT-LIB 2, one a file")
+    to.add_argument("--no-cache", action="store_true", help="prove everything anew, and keep nothing for later runs")
+    to.add_argument("--solver-timeout", default="20s", metavar="TIME", help="time for each query to a solver (default 20s)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return commands.list_patterns()
         if arguments.command == "explain":
             return commands.explain(arguments.name)
-        return commands.model(arguments.factory, arguments.pattern, arguments.json, arguments.device, arguments.seed)
+        return commands.model(arguments.factory, arguments.pattern, arguments.json, arguments.device, arguments.seed, **_proving(arguments))
     except UsageError as error:
         print(f"optimus-verify: {error}", file=sys.stderr)
         return 2
@@ -74,10 +78,14 @@ def _judge(arguments: argparse.Namespace) -> int:
     budget = seconds(arguments.budget)
     from verify import commands
 
-    return commands.judge(arguments.pattern, budget, arguments.json, arguments.device, arguments.seed)
+    return commands.judge(arguments.pattern, budget, arguments.json, arguments.device, arguments.seed, **_proving(arguments))
 
 
-def seconds(text: str) -> float:
+def _proving(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"smt2": arguments.smt2, "kept": not arguments.no_cache, "timeout_s": seconds(arguments.solver_timeout, "--solver-timeout")}
+
+
+def seconds(text: str, option: str = "--budget") -> float:
     """A time such as ``90``, ``30s``, ``5m`` or ``1h`` in seconds. Raises :class:`UsageError` for anything but a positive one."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
     number = text[:-1] if unit is not None else text
@@ -86,7 +94,7 @@ def seconds(text: str) -> float:
     except ValueError:
         found = 0.0
     if not 0 < found < float("inf"):
-        raise UsageError(f"--budget {text}: accepted is a positive time such as 30s, 5m or 1h")
+        raise UsageError(f"{option} {text}: accepted is a positive time such as 30s, 5m or 1h")
     return found
 
 

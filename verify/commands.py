@@ -8,7 +8,6 @@ import importlib
 import inspect
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -24,13 +23,16 @@ from rich.text import Text
 from fuzz.templates import captured
 from optimus.pattern import Case, Pattern
 from optimus.plan import Plan, default_plan, lookup, patterns
+from verify.cache import Cache, default_folder
 from verify.cli import UsageError
-from verify.judgement import EXIT, Judgement
+from verify.judgement import EXIT, Judgement, declined
 from verify.judgement import judge as judge_subject
 from verify.models import ModelError, ModelReport, check_model
+from verify.smtlib import Export, ExportError, recording
 from verify.subject import PatternSubject
-from verify.verdict import Proved, Refuted, tidy, word
 from verify.verdict import explain as explain_verdict
+from verify.verdict import tidy, word
+from verify.versions import versions
 
 COLOURS = {"proved": "green", "refuted": "red"}
 
@@ -89,40 +91,65 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
         Path(temporary).unlink(missing_ok=True)
 
 
-def versions() -> dict[str, str]:
-    """The versions that a result depends on."""
-    import hypothesis
-    import z3
-
-    import optimus
-
-    found = {"optimus": optimus.__version__, "torch": torch.__version__, "z3": z3.get_version_string(), "hypothesis": hypothesis.__version__}
-    with contextlib.suppress(ImportError):
-        import cvc5
-
-        found["cvc5"] = cvc5.__version__
-    return {**found, "python": platform.python_version()}
-
-
 # --------------------------------------------------------------------------------------------------------------- judge
 
 
-def judge(names: Sequence[str], budget_s: float, json_path: str | None, device: str, seed: int) -> int:
-    """Judge patterns by name (none: all). The exit code is the worst of theirs."""
+def judge(
+    names: Sequence[str], budget_s: float, json_path: str | None, device: str, seed: int, *, smt2: str | None, kept: bool, timeout_s: float
+) -> int:
+    """Judge patterns by name (none: all). The exit code is the worst of theirs.
+
+    ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
+    """
     chosen = _patterns(names) if names else list(patterns().values())
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
-    with _output(json_path) as write:
+    cache = _cache(console, kept)
+    with _output(json_path) as write, _queries(console, smt2, [p.name for p in chosen]) as exported:
         found: list[Judgement] = []
         for pattern in chosen:
-            with _progress(console, pattern.name) as watch:
-                found.append(judge_subject(PatternSubject(pattern), budget_s=budget_s, seed=seed, device=device, watch=watch))
+            with _progress(console, pattern.name) as watch, exported(pattern.name):
+                subject = PatternSubject(pattern)
+                found.append(judge_subject(subject, budget_s=budget_s, seed=seed, device=device, watch=watch, timeout_s=timeout_s, cache=cache))
             _show(console, found[-1])
         write({"versions": versions(), "device": device, "seed": seed, "patterns": [j.to_json() for j in found]})
     for judgement in found:
         console.print(Text(judgement.line, style=COLOURS.get(judgement.verdict, "yellow")))
+    _show_cache(console, cache)
     codes = {EXIT[j.verdict] for j in found}
     return 1 if 1 in codes else max(codes)
+
+
+def _cache(console: Console, kept: bool) -> Cache | None:
+    return Cache(default_folder(), lambda what: console.print(what, style="yellow", markup=False)) if kept else None
+
+
+def _show_cache(console: Console, cache: Cache | None) -> None:
+    if cache is not None and cache.hits:
+        console.print(f"{cache}; --no-cache proves anew", markup=False)
+
+
+@contextlib.contextmanager
+def _queries(console: Console, folder: str | None, names: Sequence[str]) -> Iterator[Callable[[str], contextlib.AbstractContextManager[None]]]:
+    """A context for each name, after which the queries asked inside lie under ``folder``. That they can be is checked first."""
+    if folder is None:
+        yield lambda _: contextlib.nullcontext()
+        return
+    export = Export(Path(folder), versions())
+
+    @contextlib.contextmanager
+    def exported(name: str) -> Iterator[None]:
+        with recording() as queries:
+            yield
+        files = export.write(name, queries)
+        parts = len({f.parent for f in files})
+        console.print(f"{name}: {len(files)} queries of {parts} parts written to {folder}; all were asked anew", markup=False)
+
+    try:
+        export.check(names)
+        yield exported
+    except ExportError as error:
+        _usage(f"--smt2 {error}")
 
 
 @contextlib.contextmanager
@@ -149,11 +176,14 @@ def _show(console: Console, judgement: Judgement) -> None:
         table.add_column(column, overflow="fold")
     for part in judgement.proof.parts:
         what = "proof" if part.case.must_fire else "decline"
-        result = explain_verdict(part.verdict) if part.case.must_fire or not isinstance(part.verdict, Proved) else f"declined: {part.case.reason}"
+        result = declined(part) or explain_verdict(part.verdict)
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
     general = judgement.proof.general
     result = "not stated: number of pieces and rank as in the cases" if general is None else explain_verdict(general)
     table.add_row("proof", "the rule in general", Text(result, style="yellow" if general is None else COLOURS.get(word(general), "yellow")))
+    if judgement.proof.edges is not None:
+        edges = judgement.proof.edges
+        table.add_row("sizes 0 and 1", edges.covered, Text(str(edges), style="yellow" if edges.wrong else "green"))
     fuzz = judgement.fuzz
     result = "no difference" if fuzz.finding is None else fuzz.finding.differences[0]
     table.add_row(
@@ -169,10 +199,10 @@ def _show(console: Console, judgement: Judgement) -> None:
 
 
 def _show_fault(console: Console, judgement: Judgement) -> None:
-    for part in judgement.proof.parts:
-        if isinstance(part.verdict, Refuted):
-            console.print(f"\ncounterexample in {part.case.name}, {part.verdict.counterexample}", markup=False)
-            return
+    if judgement.proof.refuted is not None:
+        name, verdict = judgement.proof.refuted
+        console.print(f"\ncounterexample in {name}, {verdict.counterexample}", markup=False)
+        return
     if judgement.fuzz.finding is not None:
         folder = save_finding(judgement)
         console.print("\nSmallest program found:\n", style="red")
@@ -253,21 +283,25 @@ def _indent(text: str) -> str:
 # --------------------------------------------------------------------------------------------------------------- model
 
 
-def model(factory: str, names: Sequence[str], json_path: str | None, device: str, seed: int) -> int:
+def model(
+    factory: str, names: Sequence[str], json_path: str | None, device: str, seed: int, *, smt2: str | None, kept: bool, timeout_s: float
+) -> int:
     """Capture, rewrite, validate and compare a model. 0: all proved and equal; 1: something differs; 3: undecided."""
     plan = Plan(tuple(_patterns(names))) if names else default_plan()
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     make = _factory(factory)
-    with _output(json_path) as write:
+    cache = _cache(console, kept)
+    with _output(json_path) as write, _queries(console, smt2, [factory]) as exported:
         try:
-            with _progress(console, factory) as watch:
-                report = check_model(make, plan, device=device, seed=seed, watch=watch)
+            with _progress(console, factory) as watch, exported(factory):
+                report = check_model(make, plan, device=device, seed=seed, watch=watch, timeout_s=timeout_s, cache=cache)
         except ModelError as error:
             _usage(f"model {factory}: {error}")
         _show_model(console, report)
         write({"versions": versions(), "model": factory, "device": device, **report.to_json()})
     console.print(Text(report.line, style={0: "green", 1: "red"}.get(report.exit_code, "yellow")))
+    _show_cache(console, cache)
     return report.exit_code
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from verify import edges
+from verify.cache import Cache
 from verify.differential import Comparison, differential
 from verify.fuzzing import FuzzReport, hunt
 from verify.proof import CaseProof, Report, proofs, prove_general
 from verify.subject import Subject
+from verify.validation import TIMEOUT_S
 from verify.verdict import CLAIMS, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
 
 FUZZ_SHARE = 0.5
@@ -77,6 +80,7 @@ class Judgement:
             "proof": [_case_json(p) for p in self.proof.parts],
             "general": None if self.proof.general is None else _verdict_json(self.proof.general),
             "covered": self.proof.covered,
+            "edges": None if self.proof.edges is None else edges.to_json(self.proof.edges),
             "fuzz": {
                 "tried": self.fuzz.tried,
                 "fired": self.fuzz.fired,
@@ -101,16 +105,23 @@ def _case_json(part: CaseProof) -> dict[str, Any]:
         "fired": part.fired,
         "seconds": round(part.seconds, 3),
     }
-    return found | _verdict_json(part.verdict)
+    return found | _verdict_json(part.verdict) | ({"text": said} if (said := declined(part)) else {})
+
+
+def declined(part: CaseProof) -> str:
+    """What to say of a decline that declined as it must; nothing of any other part."""
+    if part.case.must_fire or not isinstance(part.verdict, Proved):
+        return ""
+    return f"declined: {part.case.reason}{', cached' if part.verdict.cached else ''}"
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     found: dict[str, Any] = {"verdict": word(verdict), "text": explain(verdict)}
     match verdict:
-        case Proved(claim, queries, confirmed, _):
+        case Proved(claim, queries, confirmed, _, cached):
             says = CLAIMS[claim]
             found |= {"claim": claim, "means": says.means, "laws": list(says.laws), "gradients": says.gradients}
-            found |= {"queries": queries, "confirmed": confirmed}
+            found |= {"queries": queries, "confirmed": confirmed, "cached": cached}
         case Refuted(counterexample):
             found["counterexample"] = {
                 "what": counterexample.what,
@@ -124,21 +135,34 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     return found
 
 
-def judge(subject: Subject, *, budget_s: float, seed: int = 0, device: str = "cpu", watch: Callable[[str, str], None] | None = None) -> Judgement:
+def judge(
+    subject: Subject,
+    *,
+    budget_s: float,
+    seed: int = 0,
+    device: str = "cpu",
+    watch: Callable[[str, str], None] | None = None,
+    timeout_s: float = TIMEOUT_S,
+    cache: Cache | None = None,
+) -> Judgement:
     """Run every witness on ``subject`` within about ``budget_s`` seconds; proof and the runs through ``aot_eager`` always finish.
 
-    ``watch`` is told the witness and how far it is.
+    ``watch`` is told the witness and how far it is. ``timeout_s`` bounds each query to a solver. ``cache``: proofs kept there
+    are not made again; the other witnesses always run.
     """
     start = time.monotonic()
     tell = watch or (lambda *_: None)
     parts: list[CaseProof] = []
     total = len(subject.cases) + len(subject.declines)
     tell("proof", f"0 of {total} cases")
-    for part in proofs(subject):
+    for part in proofs(subject, timeout_s=timeout_s, cache=cache):
         parts.append(part)
         tell("proof", f"{len(parts)} of {total} cases: {part.case.name} {_outcome(part)}")
     tell("proof", "the rule in general")
-    found = Judgement(subject.name, subject.exactness.name, Report(subject.name, tuple(parts), prove_general(subject)))
+    report = Report(subject.name, tuple(parts), prove_general(subject, timeout_s, cache=cache))
+    if isinstance(report.verdict, Proved):
+        report = replace(report, edges=edges.prove_edges(subject, timeout_s=timeout_s, watch=lambda far: tell("sizes 0 and 1", far), cache=cache))
+    found = Judgement(subject.name, subject.exactness.name, report)
     left = max(budget_s - (time.monotonic() - start), 2.0)
     found.fuzz = hunt(
         subject, seconds=left * FUZZ_SHARE, seed_number=seed, on_batch=lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten")

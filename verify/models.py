@@ -18,9 +18,11 @@ from optimus.journal import Journal
 from optimus.pattern import Exactness
 from optimus.plan import Plan
 from optimus.regions import Region
+from verify.cache import Cache
 from verify.compare import compare
 from verify.differential import quiet
-from verify.validation import validate
+from verify.smtlib import asked_for
+from verify.validation import TIMEOUT_S, validate_region
 from verify.verdict import Proved, Refuted, Verdict, explain, word
 
 
@@ -51,8 +53,10 @@ class ModelReport:
     def line(self) -> str:
         """The verdict in one line."""
         proved = sum(isinstance(v, Proved) for _, v in self.verdicts)
+        cached = sum(isinstance(v, Proved) and v.cached for _, v in self.verdicts)
         equal = "outputs and gradients agree with eager" if not self.differences else f"{len(self.differences)} differences from eager"
-        return f"{proved} of {len(self.verdicts)} rewrites proved in {self.proof_seconds:.1f} s, {equal}"
+        kept = f" ({cached} cached)" if cached else ""
+        return f"{proved} of {len(self.verdicts)} rewrites proved{kept} in {self.proof_seconds:.1f} s, {equal}"
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """One row per pattern: name, rewrites, proved, not proved, declines by reason."""
@@ -91,9 +95,12 @@ def check_model(
     device: str = "cpu",
     seed: int = 0,
     watch: Callable[[str, str], None] | None = None,
-    timeout_s: float = 20.0,
+    timeout_s: float = TIMEOUT_S,
+    cache: Cache | None = None,
 ) -> ModelReport:
     """Judge the model that ``factory`` returns together with its inputs. A rewrite that is not proved is rolled back.
+
+    ``cache``: where rewrites of one structure are proved once.
 
     Raises :class:`ModelError` if the factory raises or returns something else, or the model breaks the graph.
     """
@@ -106,7 +113,8 @@ def check_model(
 
     def judge(region: Region) -> str | None:
         start = time.monotonic()
-        verdict = validate(region.before, region.after, private=region.private, timeout_s=timeout_s)
+        with asked_for(f"{len(report.verdicts) + 1:04d}-{region.pattern}"):
+            verdict = validate_region(region, timeout_s=timeout_s, cache=cache)
         report.proof_seconds += time.monotonic() - start
         report.verdicts.append((region.pattern, verdict))
         tell("proof", f"{len(report.verdicts)} rewrites, the last of {region.pattern} {word(verdict)}")

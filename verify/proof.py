@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
 
 from torch.fx import GraphModule
 
@@ -13,10 +15,16 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
+from verify.cache import Cache, remembered
+from verify.content import case_key, general_key
+from verify.edges import Edges, prove_edges
+from verify.plain import from_plain, pack_proof, packed, unpack_proof
 from verify.prover.rules import prove_rule
+from verify.smtlib import Export, asked_for, recording
 from verify.subject import Subject, as_subject
 from verify.validation import TIMEOUT_S, validate
 from verify.verdict import Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
+from verify.versions import versions
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,16 @@ class Report:
     parts: tuple[CaseProof, ...]
     general: Verdict | None = None
     """The proof of the rule as the subject states it for all sizes, numbers of pieces and ranks; None if it states none."""
+    edges: Edges | None = None
+    """The cases at sizes 0 and 1; None if they were not tried, as something else is not proved."""
 
     @property
     def verdict(self) -> Verdict:
-        """Proved only if every case fired and was proved, every decline declined for its reason, and the general rule is proved."""
-        return worst([p.verdict for p in self.parts] + ([] if self.general is None else [self.general]))
+        """Proved only if every case fired and was proved, also at sizes 0 and 1 where it fired, every decline declined for its
+        reason, and the general rule is proved.
+        """
+        parts = [p.verdict for p in self.parts] + ([] if self.general is None else [self.general])
+        return worst(parts + (self.edges.verdicts if self.edges is not None else []))
 
     @property
     def covered(self) -> str:
@@ -52,36 +65,97 @@ class Report:
             return "any sizes, any number of pieces, any rank"
         return "any sizes; number of pieces and rank as in the cases"
 
+    @property
+    def refuted(self) -> tuple[str, Refuted] | None:
+        """The first case that is refuted."""
+        found = [(p.case.name, p.verdict) for p in self.parts] + [(e.case, e.verdict) for e in (self.edges.wrong if self.edges else ())]
+        return next(((name, verdict) for name, verdict in found if isinstance(verdict, Refuted)), None)
+
     def __str__(self) -> str:
         lines = [f"{self.name}: {explain(self.verdict)}"]
-        for part in self.parts:
-            if isinstance(part.verdict, Refuted):
-                lines.append(f"in {part.case.name}, {part.verdict.counterexample}")
-                break
+        if self.refuted is not None:
+            name, verdict = self.refuted
+            lines.append(f"in {name}, {verdict.counterexample}")
         return "\n".join(lines)
 
 
-def prove(subject: Subject | Pattern, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Report:
-    """Prove every case of ``subject``; see :func:`proofs`."""
+def prove(
+    subject: Subject | Pattern,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    second_solver: bool = True,
+    edges: bool = True,
+    smt2: str | Path | None = None,
+    cache: Cache | None = None,
+) -> Report:
+    """Prove every case of ``subject``; see :func:`proofs`.
+
+    ``edges``: also at sizes 0 and 1, once all else is proved. ``smt2``: a folder for all queries, see
+    :class:`verify.smtlib.Export`; raises :class:`verify.smtlib.ExportError` if it cannot take them. ``cache``: where proofs
+    are looked up and kept; not looked up if the queries are wanted.
+    """
     subject = as_subject(subject)
-    parts = tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver))
-    return Report(subject.name, parts, prove_general(subject, timeout_s, second_solver))
+    if smt2 is None:
+        return _report(subject, timeout_s, second_solver, edges, cache)
+    export = Export(Path(smt2), versions())
+    export.check([subject.name])
+    with recording() as queries:
+        report = _report(subject, timeout_s, second_solver, edges, cache)
+    export.write(subject.name, queries)
+    return report
 
 
-def prove_general(subject: Subject, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Verdict | None:
+def _report(subject: Subject, timeout_s: float, second_solver: bool, edges: bool, cache: Cache | None) -> Report:
+    parts = tuple(proofs(subject, timeout_s=timeout_s, second_solver=second_solver, cache=cache))
+    report = Report(subject.name, parts, prove_general(subject, timeout_s, second_solver, cache))
+    if not edges or not isinstance(report.verdict, Proved):
+        return report
+    return replace(report, edges=prove_edges(subject, timeout_s=timeout_s, second_solver=second_solver, cache=cache))
+
+
+def prove_general(subject: Subject, timeout_s: float = TIMEOUT_S, second_solver: bool = True, cache: Cache | None = None) -> Verdict | None:
     """The proof of the rule that a pattern states in general, see :class:`optimus.rule.Rule`; None if it states none."""
     statement = subject.general
-    return None if statement is None else prove_rule(statement, timeout_s=timeout_s, second_solver=second_solver)
+    if statement is None:
+        return None
+
+    def compute() -> Verdict:
+        with asked_for("general"):
+            return prove_rule(statement, timeout_s=timeout_s, second_solver=second_solver)
+
+    return remembered(cache, lambda: general_key(subject, timeout_s, second_solver), compute, pack_proof, unpack_proof)
 
 
-def proofs(subject: Subject, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Iterator[CaseProof]:
+def proofs(subject: Subject, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True, cache: Cache | None = None) -> Iterator[CaseProof]:
     """The proofs of the cases, then of the declines, one by one."""
     for case in (*subject.cases, *subject.declines):
-        yield prove_case(subject, case, timeout_s, second_solver)
+        yield prove_case(subject, case, timeout_s, second_solver, cache)
 
 
-def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> CaseProof:
+def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, second_solver: bool = True, cache: Cache | None = None) -> CaseProof:
     """The proof of one case: it must fire and be right. Of a decline: it must not fire, and say why."""
+    start = time.monotonic()
+
+    def compute() -> CaseProof:
+        with asked_for(case.name):
+            return _prove_case(subject, case, timeout_s, second_solver)
+
+    def unpack(entry: dict[str, Any]) -> CaseProof:
+        unpack_proof(entry)
+        return CaseProof(case=case, seconds=time.monotonic() - start, **{name: from_plain(value, *KEPT) for name, value in entry.items()})
+
+    return remembered(cache, lambda: case_key(subject, case, timeout_s, second_solver), compute, _pack, unpack)
+
+
+KEPT: tuple[type, ...] = ()
+"""The dataclasses besides :class:`Proved` that a :class:`CaseProof` holds and the cache keeps. One that holds another is proved anew."""
+
+
+def _pack(proof: CaseProof) -> dict[str, Any] | None:
+    return packed({f.name: getattr(proof, f.name) for f in fields(proof) if f.name not in ("case", "seconds")}, *KEPT)
+
+
+def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: bool) -> CaseProof:
     start = time.monotonic()
     before = captured(case)
     after = copy.deepcopy(before)

@@ -17,10 +17,13 @@ from torch.utils import _pytree as pytree
 
 from optimus.regions import Region
 from optimus.values import MISSING, storages, tensor, value
+from verify.cache import Cache, remembered, shared
+from verify.plain import pack_proof, unpack_proof
 from verify.prover.solve import Invalid, Undecided
 from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number, same_number
+from verify.structure import validation_key
 from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain
 from verify.witness import DRAWS, FEW, witness
 
@@ -62,9 +65,21 @@ def validate(
         return Unknown("the terms of the graph nest too deep")
 
 
+def validate_region(region: Region, *, timeout_s: float = TIMEOUT_S, cache: Cache | None = None) -> Verdict:
+    """:func:`validate` for a region. ``cache``: where regions of one structure are proved once."""
+
+    def compute() -> Verdict:
+        return validate(region.before, region.after, private=region.private, timeout_s=timeout_s)
+
+    def key() -> str | None:
+        return validation_key(region.before, region.after, region.private, True, timeout_s, True)
+
+    return remembered(cache, key, compute, pack_proof, unpack_proof)
+
+
 def validator(region: Region) -> str | None:
-    """For ``validate="prove"``: None if the region is proved, else why not."""
-    verdict = validate(region.before, region.after, private=region.private)
+    """For ``validate="prove"``: None if the region is proved, else why not. Proofs are kept, see :mod:`verify.cache`."""
+    verdict = validate_region(region, cache=shared())
     return None if isinstance(verdict, Proved) else explain(verdict)
 
 
@@ -146,7 +161,9 @@ class _Proof:
             for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True))
             if one is not other
         ]
-        return self._all_equal(pairs, left.required, right.required) or self._owners(left, right) or self._metadata(left)
+        return (
+            self._all_equal(pairs, left.required, right.required) or self._owners(left, right) or self._metadata(left) or self.task.recheck_decided()
+        )
 
     def _all_equal(self, pairs: Sequence[tuple[str, Any, Any]], given: Sequence[Any], other: Sequence[Any]) -> Failure:
         """Whether both raise alike; where the first does not, shapes, elements at an arbitrary index, and values that are no tensors."""
@@ -260,7 +277,7 @@ class _Proof:
             case Invalid():
                 return _Disagreement(what, dict(answer.sizes))
             case Undecided():
-                return Undecided(f"{what}: {answer.reason}" if what else answer.reason, answer.disputed)
+                return Undecided(f"{what}: {answer.reason}" if what else answer.reason, disputed=answer.disputed)
         return None
 
     def _shows(self, what: str, sizes: Mapping[str, int]) -> bool:

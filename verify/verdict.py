@@ -34,13 +34,15 @@ CLAIMS = {
 class Proved:
     """Equal for all sizes that the premises admit.
 
-    ``claim``: a key of :data:`CLAIMS`. ``queries`` were asked, ``confirmed`` of them by a second solver too.
+    ``claim``: a key of :data:`CLAIMS`. ``queries`` were asked, ``confirmed`` of them by a second solver too. ``cached``: not
+    now, but when the same was proved before (see :mod:`verify.cache`).
     """
 
     claim: str
     queries: int
     confirmed: int
     seconds: float
+    cached: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ def explain(verdict: Verdict) -> str:
     """The verdict as one line."""
     match verdict:
         case Proved():
-            return f"proved ({verdict.claim}), {verdict.queries} queries, {verdict.confirmed} confirmed by a second solver"
+            asked = f"{verdict.queries} queries, {verdict.confirmed} confirmed by a second solver"
+            return f"proved ({verdict.claim}), {asked if verdict.queries else 'the same term without a query'}{', cached' if verdict.cached else ''}"
         case Refuted():
             return f"refuted: {verdict.counterexample.what}"
         case Vacuous():
@@ -144,4 +147,5 @@ def worst(verdicts: list[Verdict]) -> Verdict:
         sum(v.queries for v in proved),
         sum(v.confirmed for v in proved),
         sum(v.seconds for v in proved),
+        cached=all(v.cached for v in proved),
     )

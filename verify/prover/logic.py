@@ -104,14 +104,14 @@ class SolverLogic:
         if any(c is False for c in conditions):
             return False
         rest = [c for c in conditions if c is not True]
-        return z3.And(rest) if rest else True
+        return (z3.And(rest) if len(rest) > 1 else rest[0]) if rest else True
 
     def any_of(self, *conditions: Cond) -> Cond:
         """See :class:`Logic`."""
         if any(c is True for c in conditions):
             return True
         rest = [c for c in conditions if c is not False]
-        return z3.Or(rest) if rest else False
+        return (z3.Or(rest) if len(rest) > 1 else rest[0]) if rest else False
 
     def negate(self, condition: Cond) -> Cond:
         """See :class:`Logic`."""
@@ -125,6 +125,11 @@ class SolverLogic:
         if key not in self._decided:
             self._decided[key] = (condition, self._entailed(condition))
         return self._decided[key][1]
+
+    def decided(self) -> list[z3.BoolRef]:
+        """What :meth:`decide` found to follow from the premises, less what is plain from the expression alone."""
+        found = [condition if answer else z3.Not(condition) for condition, answer in self._decided.values() if answer is not None]
+        return [f for f in found if not z3.is_true(z3.simplify(f))]
 
     def _entailed(self, condition: z3.BoolRef) -> bool | None:
         simple = z3.simplify(condition)

@@ -254,7 +254,8 @@ class SolverRule:
         ]
         _, answer = self.task.prove(facts, goals)
         if not isinstance(answer, Valid):
-            raise Unprovable("the facts about sections do not follow by induction")
+            why = f": {answer.reason}" if isinstance(answer, Undecided) else ""
+            raise Unprovable(f"the facts about sections do not follow by induction{why}")
 
     def computed(self, count: Int, size: Callable[[Int], Int], offset: Callable[[Int], Int]) -> Sections:
         """See :class:`optimus.rule.Rule`."""

@@ -23,6 +23,7 @@ class Session:
         self._standing: dict[int, z3.BoolRef] = {}
         self._hard: list[z3.BoolRef] = []
         self._asserted: list[set[int]] = [set()]
+        self._stated: list[list[z3.BoolRef]] = [[]]
         self._models: list[z3.ModelRef] = []
 
     def stand(self, premises: Sequence[z3.BoolRef]) -> None:
@@ -31,9 +32,18 @@ class Session:
             self._standing[premise.get_id()] = premise
             self._models.clear()
             if is_linear(premise):
-                self.solver.add(premise)
+                self.add(premise)
             else:
                 self._hard.append(premise)
+
+    def add(self, *formulas: z3.BoolRef) -> None:
+        """Assert ``formulas`` for as long as the innermost :meth:`under` lasts."""
+        self.solver.add(*formulas)
+        self._stated[-1] += formulas
+
+    def stated(self) -> list[z3.BoolRef]:
+        """What is asserted, as it was stated; the solver keeps what it made of it."""
+        return [f for stated in self._stated for f in stated]
 
     def _new(self, premises: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
         found = {p.get_id(): p for p in premises if not z3.is_true(p)}
@@ -45,11 +55,13 @@ class Session:
         new = self._new(premises)
         self.solver.push()
         self._asserted.append(set())
+        self._stated.append([])
         try:
-            self.solver.add(new)
+            self.add(*new)
             yield new
         finally:
             self._asserted.pop()
+            self._stated.pop()
             self.solver.pop()
 
     def check(self, deadline: float, *extra: z3.BoolRef) -> z3.CheckSatResult:
@@ -71,7 +83,7 @@ class Session:
             return False
         model = self.solver.model()
         broken = [p for p in open_ if not z3.is_true(model.eval(p, model_completion=True))]
-        self.solver.add(broken)
+        self.add(*broken)
         self._asserted[-1].update(p.get_id() for p in broken)
         return bool(broken)
 

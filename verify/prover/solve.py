@@ -31,21 +31,23 @@ class Valid:
 
 @dataclass(frozen=True)
 class Invalid:
-    """The goal fails for ``sizes``, in the part of it with the number ``part``.
+    """The goal fails for ``sizes``, in the part of it with the number ``part``. ``smt2`` is the query.
 
     ``doubtful``: unless sums that do not look alike are equal; nothing was asserted of those.
     """
 
     sizes: Mapping[str, int]
+    smt2: str = ""
     part: int = 0
     doubtful: bool = False
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """The solver gave up, or two solvers disagree (``disputed``)."""
+    """The solver gave up, or two solvers disagree (``disputed``). ``smt2`` is the query."""
 
     reason: str
+    smt2: str = ""
     disputed: bool = False
 
 
@@ -81,14 +83,14 @@ def _answer(search: _Search, sizes: Sequence[z3.ArithRef]) -> Answer:
     if answer == z3.unsat:
         return Valid(search.smt2(), search.reordered)
     if answer == z3.unknown:
-        return Undecided(search.reason())
+        return Undecided(search.reason(), search.smt2())
     for bound in BOUNDS if sizes else (None,):
         answer = search.check(() if bound is None else tuple(s <= bound for s in sizes))
         if answer == z3.sat:
             return search.failure(sizes)
         if answer == z3.unknown:
-            return Undecided(search.reason())
-    return Undecided("the solver contradicted itself")
+            return Undecided(search.reason(), search.smt2())
+    return Undecided("the solver contradicted itself", search.smt2())
 
 
 class _Search:
@@ -131,7 +133,7 @@ class _Search:
         """Assert the laws of the stages reached; whether there were any."""
         chosen = [stage for stage in self.stages if self.waiting[stage]]
         for stage in chosen:
-            self.solver.add(self.waiting[stage])
+            self.session.add(*self.waiting[stage])
             self.waiting[stage] = []
             self.reordered = self.reordered or stage in ROUNDING
         return bool(chosen)
@@ -159,7 +161,7 @@ class _Search:
             chosen = list(pairs if way is _alike else itertools.islice(pairs, LEMMAS))
             for one, other in chosen:
                 lemma = self.tied[(one, other)] = self.logic.lemma(one, other)
-                self.solver.add(lemma)
+                self.session.add(lemma)
                 self._take_in(lemma, in_sum=True)
                 self.reordered = self.reordered or one.kernel != other.kernel
             if chosen:
@@ -178,14 +180,16 @@ class _Search:
         at = next((k for k, part in enumerate(self.parts) if _fails(model, part)), 0)
         doubtful = any(any(True for _ in self._unlike(way, model)) for way in WAYS if way not in self.ways)
         found = {str(v): model.eval(v, model_completion=True).as_long() for v in sizes}
-        return Invalid(found, at, doubtful)
+        return Invalid(found, self.smt2(), at, doubtful)
 
     def _open(self, pair: Pair, way: Way) -> bool:
         return pair not in self.tied and (way is _any or pair[0].side != pair[1].side)
 
     def smt2(self) -> str:
-        """The query as SMT-LIB 2."""
-        return str(self.solver.to_smt2())
+        """The query as SMT-LIB 2, as it was stated: what the solver asked here makes of it is no matter for another one."""
+        stated = z3.Solver()
+        stated.add(self.session.stated())
+        return str(stated.to_smt2())
 
     def reason(self) -> str:
         """Why there was no answer."""
@@ -256,7 +260,10 @@ def _grouped(known: Sequence[Extensional], key: Callable[[Extensional], object])
 
 
 def confirm(smt2: str, timeout_s: float) -> bool | None:
-    """Whether cvc5 agrees that a query is unsatisfiable; None if it is not installed or gives up."""
+    """Whether cvc5 agrees that a query is unsatisfiable; None if it is not installed or gives up.
+
+    ``smt2``: a query with or without a logic; one without is asked in all theories.
+    """
     try:
         import cvc5
     except ImportError:
@@ -265,7 +272,7 @@ def confirm(smt2: str, timeout_s: float) -> bool | None:
     solver.setOption("tlimit-per", str(max(1, int(timeout_s * 1000))))
     solver.setOption("preregister-mode", "lazy")  # of case distinctions, most cases are never looked at
     parser = cvc5.InputParser(solver)
-    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, "(set-logic ALL)\n" + smt2, "query")
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, smt2 if "(set-logic" in smt2 else "(set-logic ALL)\n" + smt2, "query")
     symbols = parser.getSymbolManager()
     answer = ""
     while True:

@@ -12,6 +12,7 @@ from verify.prover.logic import SolverLogic
 from verify.prover.sizes import Sizes, environment_of
 from verify.prover.solve import Answer, Invalid, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
+from verify.smtlib import record
 
 Shows = Callable[[str, Mapping[str, int]], bool]
 """Whether what a goal is named after can be seen to fail for some sizes."""
@@ -28,6 +29,7 @@ class Task:
         self.sizes = Sizes()
         self.timeout_s = timeout_s
         self.second_solver = second_solver
+        self.asked = 0
         self.queries = 0
         self.confirmed = 0
         self.reordered = False
@@ -90,41 +92,65 @@ class Task:
         """Whether all ``goals`` follow from the premises and ``given``, by both solvers where there are two.
 
         Asked as one query where that works. Otherwise one by one; the answer is then that to the first goal that does
-        not follow, under the name it comes with. ``shows``: whether a goal is seen to fail for some sizes; asked where the
-        solver would have to look at sums that do not look alike, which takes long.
+        not follow, under the name it comes with. Goals that are plainly true are not asked about. ``shows``: whether a goal is
+        seen to fail for some sizes; asked where the solver would have to look at sums that do not look alike, which takes long.
         """
         open_goals = [(what, formula(goal)) for what, goal in goals if goal is not True]
         premises = [*self.logic.premises, *map(formula, given)]
         if len(open_goals) > 1 or (open_goals and shows is not None):
-            answer = self._answer(premises, [goal for _, goal in open_goals])
+            names = [what for what, _ in open_goals]
+            answer = self._answer(premises, names, [goal for _, goal in open_goals])
             match answer:
                 case Valid():
                     return "", answer
                 case Undecided() if answer.disputed:
-                    return "", answer
-                case Invalid(sizes, part, doubtful) if not doubtful or (shows is not None and shows(open_goals[part][0], sizes)):
+                    return ", ".join(dict.fromkeys(names)), answer
+                case Invalid(sizes, _, part, doubtful) if not doubtful or (shows is not None and shows(open_goals[part][0], sizes)):
                     return open_goals[part][0], Invalid(sizes)
         for what, goal in open_goals:
-            answer = self._answer(premises, [goal], last=True)
+            answer = self._answer(premises, [what], [goal], last=True)
             if not isinstance(answer, Valid):
                 return what, answer
         return "", Valid("", False)
 
-    def _answer(self, premises: Sequence[z3.BoolRef], goals: Sequence[z3.BoolRef], *, last: bool = False) -> Answer:
+    def recheck_decided(self) -> Undecided | None:
+        """Ask again, both solvers now, whether all that was decided about sizes on the way follows; why not, or None.
+
+        Which dimensions hold as much as others, and the like, were questions to the first solver alone. Where one gives up
+        on all of them together, this is a query that was not confirmed.
+        """
+        decided = self.logic.decided()
+        if not decided:
+            return None
+        names = [f"of sizes: {' '.join(str(d).split())}" for d in decided]
+        answer = self._answer(self.logic.premises, names, decided, last=True)
+        match answer:
+            case Invalid():
+                return Undecided("what was decided about sizes: the first solver contradicts itself")
+            case Undecided():
+                self.queries += 1
+                return answer if answer.disputed else None
+        return None
+
+    def _answer(self, premises: Sequence[z3.BoolRef], what: Sequence[str], goals: Sequence[z3.BoolRef], *, last: bool = False) -> Answer:
         """The answer to one query. If it is not the ``last`` one about its goals, giving up early is better."""
         goal = z3.And(goals) if len(goals) > 1 else goals[0]
         answer = ask(self.logic, premises, goal, self.variables(), self.timeout_s, parts=goals, only_alike=not last)
-        if not isinstance(answer, Valid):
-            return answer
-        agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver else None
+        agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver and isinstance(answer, Valid) else None
         if agreed is False:
-            return Undecided("cvc5 finds a model where z3 finds none", disputed=True)
-        if not last and self.second_solver and agreed is None:
-            return Undecided("the second solver gave up")
-        self.queries += 1
-        self.confirmed += agreed is True
-        self.reordered = self.reordered or answer.reordered
-        self.smt2.append(answer.smt2)
+            record(what, "unknown", answer.smt2)
+            return Undecided(f"the solvers disagree on query {self.asked + 1}: cvc5 finds a model where z3 finds none", answer.smt2, disputed=True)
+        if not last and isinstance(answer, Valid) and self.second_solver and agreed is None:
+            return Undecided("the second solver gave up", answer.smt2)
+        if not last and (isinstance(answer, Undecided) or (isinstance(answer, Invalid) and answer.doubtful)):
+            return answer
+        self.asked += 1
+        record(what, {Valid: "unsat", Invalid: "sat", Undecided: "unknown"}[type(answer)], answer.smt2)
+        if isinstance(answer, Valid):
+            self.queries += 1
+            self.confirmed += agreed is True
+            self.reordered = self.reordered or answer.reordered
+            self.smt2.append(answer.smt2)
         return answer
 
 

@@ -131,7 +131,7 @@ def _kept_apart(ins: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _blocks(use: Use, have: tuple[Any, ...], want: tuple[Any, ...]) -> list[Block]:
     """Match dimensions from the front, closing a block as soon as both sides hold equally many elements."""
-    if same_number(flattened(have), 0) is True:
+    if any(use.logic.decide(same_number(f, 0)) is True for f in _factors(have)):
         use.same(flattened(want), 0)
         return [(have, want)]
     blocks: list[Block] = []
