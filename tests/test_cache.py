@@ -196,8 +196,8 @@ def test_a_damaged_entry_is_none(tmp_path, code, damage):
         file.unlink()
         file.mkdir()
     elif damage == "number":
-        assert '"queries": 2' in text
-        file.write_text(text.replace('"queries": 2', '"queries": 3'))
+        held["entry"]["verdict"]["queries"] += 1
+        file.write_text(json.dumps(held))
     elif damage == "claim":
         held["entry"]["verdict"]["claim"] = "E9"
         held["sum"] = kept._sum(held["key"], held["entry"])

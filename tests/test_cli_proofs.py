@@ -94,7 +94,7 @@ def test_the_cache_is_used_and_said(judge, capsys, monkeypatch, tmp_path):
     assert "cached" not in said(capsys)
     assert judge("--json", "out.json") == 0
     text = said(capsys)
-    assert "there_and_back proved (E0), 2 queries, 2 confirmed by a second solver, cached" in text
+    assert "there_and_back proved (E0), 1 query, 1 confirmed by a second solver, cached" in text
     assert "declined: same_dims, cached" in text
     assert "6 proved, cached" in text
     assert "cache: 4 of 4 proofs from " in text

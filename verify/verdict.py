@@ -117,7 +117,7 @@ def explain(verdict: Verdict) -> str:
     """The verdict as one line."""
     match verdict:
         case Proved():
-            asked = f"{verdict.queries} queries, {verdict.confirmed} confirmed by a second solver"
+            asked = f"{verdict.queries} {'query' if verdict.queries == 1 else 'queries'}, {verdict.confirmed} confirmed by a second solver"
             return f"proved ({verdict.claim}), {asked if verdict.queries else 'the same term without a query'}{', cached' if verdict.cached else ''}"
         case Refuted():
             return f"refuted: {verdict.counterexample.what}"
