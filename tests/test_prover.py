@@ -105,7 +105,7 @@ def test_proved_says_how_equal_and_how_many_queries():
     verdict = judged(lambda x: torch.cat(x.split(2), 0).tanh(), lambda x: x.tanh(), made("6 n", SIZES))
     assert isinstance(verdict, Proved)
     assert (verdict.claim, verdict.queries, verdict.confirmed) == ("E0", 1, 1)
-    assert explain(verdict) == "proved (E0), 1 queries, 1 confirmed by a second solver"
+    assert explain(verdict) == "proved (E0), 1 query, 1 confirmed by a second solver"
 
 
 def test_refuted_comes_with_small_sizes_and_what_eager_showed():
