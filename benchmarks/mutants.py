@@ -331,8 +331,8 @@ def table(counts: dict[str, Count]) -> str:
         *("| " + " | ".join(row) + " |" for row in rows),
         "",
         "`harmful`: eager shows a difference in some element, gradient, stride, or shared memory. `rounding`: other bits, which the order of",
-        "rounding explains. `harmless`: the same bits. `left open`: neither proved nor refuted. `wrong`: harmful and proved, or other bits and",
-        "claimed to be bit-exact.",
+        "rounding explains and in which the rewritten graph itself does not differ. `harmless`: the same bits. `left open`: neither proved",
+        "nor refuted. `wrong`: harmful and proved, or other bits and claimed to be bit-exact. Times are by the wall, replays included.",
         "",
         f"Counterexamples of the solver that differ when replayed: {refuted} of {refuted + unreplayed}. "
         f"Refuted by real tensors where the solver gave up: {tried}. Refuted although our own draws showed no difference: {sum(c.unseen for c in everything)}. "

@@ -148,7 +148,7 @@ def _figures(found: Sequence[Timed]) -> str:
     proved = sum(isinstance(t.verdict, Proved) for t in found)
     return (
         f"{proved} of {len(found)} proved, {seconds(found):.2f} s in all ({sum(t.cpu for t in found):.2f} s of CPU), "
-        f"median {1000 * statistics.median(t.seconds for t in found):.0f} ms, p90 {1000 * quantile(found, 0.9):.0f} ms, "
+        f"median {1000 * statistics.median(t.seconds for t in found):.0f} ms ({1000 * statistics.median(t.cpu for t in found):.0f} ms of CPU), p90 {1000 * quantile(found, 0.9):.0f} ms, "
         f"longest {1000 * max(t.seconds for t in found):.0f} ms"
     )
 
@@ -227,7 +227,8 @@ def main() -> None:
         "# The prover",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch {torch.__version__}, z3 {z3.get_version_string()}, "
-        f"cvc5 {cvc5.__version__}, {os.cpu_count()} cores; `python -m benchmarks.prover`. Every query is asked of both solvers.",
+        f"cvc5 {cvc5.__version__}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} processes at the start; `python -m benchmarks.prover`. "
+        "Every query is asked of both solvers. Where other processes share the cores, the seconds of CPU say what the prover needs.",
     ]
     for name in options.part or PARTS:
         lines += ["", *PARTS[name]()]

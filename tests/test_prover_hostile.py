@@ -6,15 +6,25 @@ sizes, where it fails by plain sizes, and with every size a symbol, for all size
 
 from __future__ import annotations
 
+import copy
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
+import z3
 
+import optimus
+from benchmarks.pieces import PROGRAMS, for_any_number
+from fuzz.templates import captured
+from optimus.engine import Engine
+from optimus.plan import Plan
 from tests.test_prover import judged, made
 from tests.truth import no_term_is_taken_for_a_truth_value  # noqa: F401
+from verify.prover.session import Session
+from verify.validation import validate
 from verify.verdict import Proved, Refuted, Verdict, explain, word
 
 SIZES = {"n": 3, "m": 5, "k": 4, "p": 2, "q": 6, "z": 0, "i": 1, "w": 70}
@@ -176,3 +186,54 @@ def test_rules_true_under_a_condition(rule: Rule, shapes: str, dynamic: bool, ex
     if isinstance(verdict, Refuted):
         assert verdict.counterexample.differences
     assert rule.why or expected not in ("unknown", "unmodelled")
+
+
+# ----------------------------------------------------------------------------------------------------- inputs as they lie
+
+
+def lying(before: Callable[..., Any], after: Callable[..., Any], contiguous: bool) -> str:
+    x = torch.randn(5, 3)
+    return said(judged(before, after, [x if contiguous else x.t()]))
+
+
+CONTIGUOUS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
+    ("a copy that is none", lambda x: x.contiguous(), lambda x: x.view(x.shape)),
+    ("a copy of a kind", lambda x: x.clone(memory_format=torch.contiguous_format), lambda x: x.clone()),
+    ("made contiguous first", lambda x: x.contiguous() * 2, lambda x: x * 2),
+    ("flattened, however it lies", lambda x: x.contiguous().flatten(), lambda x: x.t().t().flatten()),
+)
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in CONTIGUOUS])
+def test_rules_true_of_contiguous_inputs(name: str):
+    before, after = next(rest for n, *rest in CONTIGUOUS if n == name)
+    assert lying(before, after, True) == "E0"
+    assert lying(before, after, False) == ("E0" if name == "flattened, however it lies" else "refuted")
+
+
+# ------------------------------------------------------------------------------------------------------------------ speed
+
+
+def test_there_is_a_program_of_many_pieces_for_each_pattern():
+    assert set(PROGRAMS) == set(optimus.patterns())
+
+
+def test_sums_are_tied_where_they_matter():
+    before = captured(PROGRAMS["batch_linear_lhs"](10))
+    after = copy.deepcopy(before)
+    assert Engine(after, Plan((for_any_number(optimus.patterns()["batch_linear_lhs"]),))).run().rewrites
+    verdict = validate(before, after)
+    assert said(verdict) == "E1", explain(verdict)
+
+
+def test_premises_that_multiply_sizes_hold_where_they_are_needed():
+    x, y = z3.Ints("x y")
+    session = Session()
+    session.stand([x * y >= 7, x >= 1, x <= 1])
+    with session.under([y < 7]):
+        assert session.check(time.monotonic() + 5) == z3.unsat
+    with session.under([y < 8]):
+        assert session.check(time.monotonic() + 5) == z3.sat
+    assert session.entails(y >= 7, 5.0) is True
+    assert session.entails(y >= 8, 5.0) is None
+    assert session.entails(x > 1, 5.0) is False

@@ -25,9 +25,13 @@ class Session:
         self._asserted: list[set[int]] = [set()]
         self._stated: list[list[z3.BoolRef]] = [[]]
         self._models: list[z3.ModelRef] = []
+        self._stood = 0
 
     def stand(self, premises: Sequence[z3.BoolRef]) -> None:
-        """Let ``premises`` hold in all queries to come."""
+        """Let ``premises`` hold in all queries to come. Called again with the same list, which may have grown."""
+        if len(premises) == self._stood:
+            return
+        self._stood = len(premises)
         for premise in self._new(premises):
             self._standing[premise.get_id()] = premise
             self._models.clear()
@@ -46,8 +50,8 @@ class Session:
         return [f for stated in self._stated for f in stated]
 
     def _new(self, premises: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
-        found = {p.get_id(): p for p in premises if not z3.is_true(p)}
-        return [p for key, p in found.items() if key not in self._standing]
+        found = {p.get_id(): p for p in premises}
+        return [p for key, p in found.items() if key not in self._standing and not z3.is_true(p)]
 
     @contextmanager
     def under(self, premises: Sequence[z3.BoolRef]) -> Iterator[list[z3.BoolRef]]:

@@ -39,7 +39,8 @@ class Task:
     def assume(self) -> None:
         """Take what the capture took for granted as premises. Call once all inputs are known."""
         self._given = list(dict.fromkeys(v for v in self.sizes.variables.values() if z3.is_const(v) and not z3.is_int_value(v)))
-        self.logic.premises, _ = self.sizes.assumptions()
+        assumed, _ = self.sizes.assumptions()
+        self.logic.premises = [a for a in assumed if not z3.is_true(a)]
 
     def other_sizes(self, pairs: Sequence[tuple[Any, Any]]) -> Sizes:
         """The sizes of the second graph. ``pairs``: what a size of an input is in the first and in the second.
