@@ -13,36 +13,50 @@ from torch.utils._sympy.functions import Max
 
 
 @contextlib.contextmanager
+def asked_of_sizes(shape_env: Any) -> Iterator[list[Any]]:
+    """Compute on fakes without adding a guard to ``shape_env`` (None: sizes are plain numbers); yields what was taken for true.
+
+    These are the expressions that would have become guards, each with the answer that it got, as one that is true.
+
+    No version has a public way to ask for this; the check that all of them call before guarding is replaced for the while.
+    """
+    taken: list[Any] = []
+    if shape_env is None:
+        yield taken
+        return
+
+    def ask(expression: Any, answer: Any = None) -> None:
+        taken.append(sympy.Eq(expression, answer) if _is_number(answer) else expression if answer else sympy.Not(expression))
+
+    outer = shape_env.__dict__.get("_check_frozen")
+    shape_env._check_frozen = ask
+    try:
+        with shape_env.suppress_guards(), enable_python_dispatcher():
+            yield taken
+    finally:
+        if outer is None:
+            del shape_env._check_frozen
+        else:
+            shape_env._check_frozen = outer
+
+
+@contextlib.contextmanager
 def no_new_guards(shape_env: Any, refusal: Callable[[str], Exception] | None) -> Iterator[None]:
     """Compute on fakes without adding a guard to ``shape_env`` (None: sizes are plain numbers).
 
     A question that all sizes of 2 and more answer alike ("is this tensor not empty?") gets that answer: only strides
     of empty tensors and of dimensions of extent 1 can turn on it. Any other question raises ``refusal(detail)`` at the end;
     None instead of a refusal: the caller knows that no answer changes the result.
-
-    No version has a public way to ask for this; the check that all of them call before guarding is replaced for the while.
     """
-    if shape_env is None:
+    with asked_of_sizes(shape_env) as taken:
         yield
-        return
-    questions: list[str] = []
+    doubtful = next((t for t in taken if generic_truth(t) is not True), None)
+    if doubtful is not None and refusal is not None:
+        raise refusal(f"{doubtful} would have to be True")
 
-    def ask(expression: Any, answer: Any = None) -> None:
-        if generic_truth(expression) != bool(answer):
-            questions.append(f"{expression} would have to be {answer}")
 
-    outer = shape_env.__dict__.get("_check_frozen")
-    shape_env._check_frozen = ask
-    try:
-        with shape_env.suppress_guards(), enable_python_dispatcher():
-            yield
-    finally:
-        if outer is None:
-            del shape_env._check_frozen
-        else:
-            shape_env._check_frozen = outer
-    if questions and refusal is not None:
-        raise refusal(questions[0])
+def _is_number(answer: Any) -> bool:
+    return not isinstance(answer, (bool, sympy.logic.boolalg.BooleanAtom))
 
 
 def generic_truth(expression: Any) -> bool | None:

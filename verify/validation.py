@@ -38,6 +38,7 @@ def validate(
     timeout_s: float = TIMEOUT_S,
     second_solver: bool = True,
     grad: bool = True,
+    differentiated: bool = False,
 ) -> Verdict:
     """Whether ``after`` computes what ``before`` computes, outputs, memory they share, and inputs at the end.
 
@@ -48,7 +49,7 @@ def validate(
     start = time.monotonic()
     try:
         with _deep():
-            proof = _Proof(before, after, private, timeout_s, second_solver, grad)
+            proof = _Proof(before, after, private, timeout_s, second_solver, grad, differentiated)
             return proof.run(start)
     except UnmodelledError as error:
         return Unmodelled(str(error))
@@ -88,8 +89,11 @@ Failure = _Disagreement | Undecided | None
 
 
 class _Proof:
-    def __init__(self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, grad: bool) -> None:
+    def __init__(
+        self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, grad: bool, differentiated: bool
+    ) -> None:
         self.before, self.after = before, after
+        self.differentiated = differentiated
         self.private = private
         self.grad = grad
         self.task = Task(timeout_s, second_solver)
@@ -100,8 +104,8 @@ class _Proof:
         inputs = {str(k): self._input(str(k), node) for k, (node, _) in enumerate(self.pairs)}
         task.assume()
         self.other_size = task.other_sizes([pair for one, other in self.pairs for pair in _sizes(one, other)]).term
-        left = Evaluator(task.logic, task.sizes.term, self.grad).run(self.before, inputs)
-        right = Evaluator(task.logic, self.other_size, self.grad).run(self.after, inputs)
+        left = Evaluator(task.logic, task.sizes.term, self.grad, self.differentiated).run(self.before, inputs)
+        right = Evaluator(task.logic, self.other_size, self.grad, self.differentiated).run(self.after, inputs)
         if left.raises:
             return Vacuous(f"the first graph raises for all sizes, at {left.raises}")
         if task.contradictory(left.required):
