@@ -40,6 +40,14 @@ def asked_of_sizes(shape_env: Any) -> Iterator[list[Any]]:
             shape_env._check_frozen = outer
 
 
+def forget_answers(shape_env: Any) -> None:
+    """Have ``shape_env`` (None: sizes are plain numbers) ask again what it has answered under suppressed guards."""
+    for name in ("_inner_evaluate_expr", "evaluate_expr"):
+        clear = getattr(getattr(type(shape_env), name, None), "cache_clear", None)
+        if clear is not None:
+            clear()
+
+
 @contextlib.contextmanager
 def no_new_guards(shape_env: Any, refusal: Callable[[str], Exception] | None) -> Iterator[None]:
     """Compute on fakes without adding a guard to ``shape_env`` (None: sizes are plain numbers).

@@ -18,8 +18,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from optimus.state import GraphState
-from optimus.values import value
-from optimus.versions import asked_of_sizes
+from optimus.values import tensor, value
+from optimus.versions import asked_of_sizes, forget_answers
 
 
 class LoweringError(ValueError):
@@ -33,6 +33,7 @@ class Lowered:
     ``forward``: inputs to outputs. ``joint``: inputs and one cotangent for each output that requires gradients, to outputs
     and then one gradient, or None, for each input that requires one (``wanted``, by name). ``requires_grad``: of each output, False
     for what is no tensor. ``questions``: what tracing took for true of the sizes, as expressions of their symbols.
+    ``fan_out``: how many tensors of the captured graph require a gradient and are used more than once, so that theirs is a sum.
     """
 
     forward: GraphModule
@@ -40,6 +41,7 @@ class Lowered:
     wanted: tuple[str, ...]
     requires_grad: tuple[bool, ...]
     questions: tuple[Any, ...]
+    fan_out: int
 
     @property
     def outputs(self) -> int:
@@ -62,7 +64,8 @@ def lower(gm: GraphModule, grad: bool = True) -> Lowered:
     mode = GraphState.of(gm.graph, grad).fake_mode
     if mode is None:
         raise LoweringError("the graph has no fake tensors; accepted are captured graphs with metadata")
-    # A remembered result would come without the questions that were asked for it.
+    # Remembered results and answers would come without the questions that were asked for them.
+    forget_answers(mode.shape_env)
     with torch.set_grad_enabled(grad), mode, disable_fake_tensor_cache(mode), asked_of_sizes(mode.shape_env) as questions:
         inputs = [_leaf(value(node)) for node in given]
         cotangents = [torch.empty_like(t) for t in _shown(gm) if isinstance(t, torch.Tensor) and t.requires_grad]
@@ -72,7 +75,7 @@ def lower(gm: GraphModule, grad: bool = True) -> Lowered:
         except Exception as error:  # whatever an operator raises on fakes
             raise LoweringError(f"{type(error).__name__}: {error}") from error
     wanted = tuple(node.name for node, i in zip(given, inputs, strict=True) if isinstance(i, torch.Tensor) and i.requires_grad)
-    return Lowered(_only_forward(joint, len(told), len(given)), joint, wanted, tuple(told), tuple(questions))
+    return Lowered(_only_forward(joint, len(told), len(given)), joint, wanted, tuple(told), tuple(questions), _fan_out(gm))
 
 
 def _leaf(given: Any) -> Any:
@@ -107,6 +110,10 @@ def _only_forward(joint: GraphModule, outputs: int, inputs: int) -> GraphModule:
     for node in list(graph.find_nodes(op="placeholder"))[inputs:]:
         graph.erase_node(node)
     return GraphModule(joint, graph)
+
+
+def _fan_out(gm: GraphModule) -> int:
+    return sum(t.requires_grad and len(node.users) > 1 for node in gm.graph.nodes if (t := tensor(node)) is not None)
 
 
 def _returned(gm: GraphModule) -> Sequence[Any]:

@@ -13,15 +13,19 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
+from verify.aten import AtenProof, prove_aten
 from verify.prover.rules import prove_rule
 from verify.subject import Subject, as_subject
 from verify.validation import TIMEOUT_S, validate
-from verify.verdict import Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
+from verify.verdict import Counterexample, Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
 
 
 @dataclass(frozen=True)
 class CaseProof:
-    """What became of one case or decline. ``before`` and ``after``: the code of its graph."""
+    """What became of one case or decline. ``before`` and ``after``: the code of its graph.
+
+    ``verdict`` is that at Torch-IR; ``aten`` has those at ATen-IR, of cases that fired and were proved there.
+    """
 
     case: Case
     fired: bool
@@ -29,6 +33,12 @@ class CaseProof:
     seconds: float
     before: str = field(default="", repr=False)
     after: str = field(default="", repr=False)
+    aten: AtenProof | None = None
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """At both levels."""
+        return [self.verdict, *([] if self.aten is None else self.aten.verdicts)]
 
 
 @dataclass(frozen=True)
@@ -42,8 +52,13 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """Proved only if every case fired and was proved, every decline declined for its reason, and the general rule is proved."""
-        return worst([p.verdict for p in self.parts] + ([] if self.general is None else [self.general]))
+        """Proved only if every case fired and was proved, at both levels, every decline declined for its reason, and the general rule is proved."""
+        return worst([v for p in self.parts for v in p.verdicts] + ([] if self.general is None else [self.general]))
+
+    @property
+    def counterexample(self) -> tuple[CaseProof, Counterexample] | None:
+        """The first one, and the case in which it was found."""
+        return next(((p, v.counterexample) for p in self.parts for v in p.verdicts if isinstance(v, Refuted)), None)
 
     @property
     def covered(self) -> str:
@@ -54,10 +69,9 @@ class Report:
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {explain(self.verdict)}"]
-        for part in self.parts:
-            if isinstance(part.verdict, Refuted):
-                lines.append(f"in {part.case.name}, {part.verdict.counterexample}")
-                break
+        found = self.counterexample
+        if found is not None:
+            lines.append(f"in {found[0].case.name}, {found[1]}")
         return "\n".join(lines)
 
 
@@ -90,7 +104,10 @@ def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, secon
     except Exception as error:  # noqa: BLE001 - the subject is the user's
         return CaseProof(case, False, Unknown(f"{case.name}: the pass raised {type(error).__name__}: {error}"), time.monotonic() - start)
     verdict = _verdict(case, before, after, journal, timeout_s, second_solver)
-    return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, before.code.strip(), after.code.strip())
+    aten = None
+    if journal.rewrites and case.must_fire and isinstance(verdict, Proved):
+        aten = prove_aten(before, after, timeout_s=timeout_s, second_solver=second_solver)
+    return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, before.code.strip(), after.code.strip(), aten)
 
 
 def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journal, timeout_s: float, second_solver: bool) -> Verdict:

@@ -21,13 +21,31 @@ from verify.prover.solve import Invalid, Undecided
 from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number, same_number
-from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain
+from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, proved
 from verify.witness import witness
 
 TIMEOUT_S = 20.0
 
 DEPTH = 10_000
 """Python's recursion limit while terms are built; they nest as deep as the graph."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How two graphs are read.
+
+    ``grad``: whether gradients are recorded at their entry. ``differentiated``: they stand behind autograd (ATen-IR), so that
+    ``detach`` is a view of everything. ``laws``: names of :data:`verify.verdict.LAWS` that may be used. ``replayed``: a
+    difference is shown on real tensors; otherwise it is reported as unknown, which is for those who then ask again.
+    """
+
+    grad: bool = True
+    differentiated: bool = False
+    laws: frozenset[str] = frozenset()
+    replayed: bool = True
+
+
+TORCH_IR = Reading()
 
 
 def validate(
@@ -37,8 +55,7 @@ def validate(
     private: frozenset[int] = frozenset(),
     timeout_s: float = TIMEOUT_S,
     second_solver: bool = True,
-    grad: bool = True,
-    differentiated: bool = False,
+    reading: Reading = TORCH_IR,
 ) -> Verdict:
     """Whether ``after`` computes what ``before`` computes, outputs, memory they share, and inputs at the end.
 
@@ -49,7 +66,7 @@ def validate(
     start = time.monotonic()
     try:
         with _deep():
-            proof = _Proof(before, after, private, timeout_s, second_solver, grad, differentiated)
+            proof = _Proof(before, after, private, timeout_s, second_solver, reading)
             return proof.run(start)
     except UnmodelledError as error:
         return Unmodelled(str(error))
@@ -89,23 +106,20 @@ Failure = _Disagreement | Undecided | None
 
 
 class _Proof:
-    def __init__(
-        self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, grad: bool, differentiated: bool
-    ) -> None:
+    def __init__(self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, reading: Reading) -> None:
         self.before, self.after = before, after
-        self.differentiated = differentiated
         self.private = private
-        self.grad = grad
-        self.task = Task(timeout_s, second_solver)
+        self.reading = reading
+        self.task = Task(timeout_s, second_solver, reading.laws)
         self.pairs = _corresponding(before, after)
 
     def run(self, start: float) -> Verdict:
-        task = self.task
+        task, reading = self.task, self.reading
         inputs = {str(k): self._input(str(k), node) for k, (node, _) in enumerate(self.pairs)}
         task.assume()
         self.other_size = task.other_sizes([pair for one, other in self.pairs for pair in _sizes(one, other)]).term
-        left = Evaluator(task.logic, task.sizes.term, self.grad, self.differentiated).run(self.before, inputs)
-        right = Evaluator(task.logic, self.other_size, self.grad, self.differentiated).run(self.after, inputs)
+        left = Evaluator(task.logic, task.sizes.term, reading.grad, reading.differentiated).run(self.before, inputs)
+        right = Evaluator(task.logic, self.other_size, reading.grad, reading.differentiated).run(self.after, inputs)
         if left.raises:
             return Vacuous(f"the first graph raises for all sizes, at {left.raises}")
         if task.contradictory(left.required):
@@ -117,7 +131,7 @@ class _Proof:
             return self._replay(found)
         if isinstance(found, Undecided):
             return self._tried(found)
-        return Proved("E1" if task.reordered else "E0", task.queries, task.confirmed, time.monotonic() - start)
+        return proved(task.logic.laws, task.reordered, task.queries, task.confirmed, time.monotonic() - start)
 
     def _input(self, name: str, node: Node) -> Any:
         found = value(node)
@@ -258,12 +272,15 @@ class _Proof:
 
     def _tried(self, failed: Undecided) -> Verdict:
         """Where the solver gave up, real tensors of small sizes may still show a difference."""
-        found = None if failed.disputed else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
+        found = None if failed.disputed or not self.reading.replayed else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
         return found if isinstance(found, Refuted) else Unknown(failed.reason)
 
     def _replay(self, failed: _Disagreement) -> Verdict:
+        if not self.reading.replayed:
+            return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}")
+        exact = not self.task.logic.has_sums and not self.reading.laws
         try:
-            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=not self.task.logic.has_sums)
+            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=exact)
         except KeyError:
             return Unknown(f"{failed.what}: differs in the semantics, but no sizes were found to replay it with")
         if not seen:

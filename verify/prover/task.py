@@ -16,8 +16,8 @@ from verify.semantics.tensor import UnmodelledError, same_number
 class Task:
     """A shared algebra and premises for a set of goals."""
 
-    def __init__(self, timeout_s: float, second_solver: bool) -> None:
-        self.logic = SolverLogic()
+    def __init__(self, timeout_s: float, second_solver: bool, laws: frozenset[str] = frozenset()) -> None:
+        self.logic = SolverLogic(laws=laws)
         self.sizes = Sizes()
         self.timeout_s = timeout_s
         self.second_solver = second_solver

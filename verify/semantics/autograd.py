@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -176,11 +177,11 @@ def native_layer_norm_backward(use: Use) -> Any:
     use.same_dims(gradient.dims, source.dims)
     for statistic in (mean, rstd):
         use.same_dims(statistic.dims, (*source.dims[:lead], *(1 for _ in over)))
-    use.results = ((source.dims, source.dtype, False),)
+    like = replace(use, results=((source.dims, source.dtype, False),))  # the metadata says nothing where a gradient is None
     axes, for_input = range(lead, len(source.dims)), gradient
     weighted = isinstance(use.args.get("weight"), Storage)
     if weighted:
-        for_input = times(use, gradient, _read_by_rows(use, "weight", source.dims, over, lead, gradient.dtype))
+        for_input = times(like, gradient, _read_by_rows(use, "weight", source.dims, over, lead, gradient.dtype))
     kernel = ("layer_norm_backward", weighted)
     symbol = use.symbol("norm_backward", source.dtype, mean.dtype, result=source.dtype)
 
@@ -202,6 +203,6 @@ def native_layer_norm_backward(use: Use) -> Any:
     asked = use.args["output_mask"]
     return (
         Tensor(source.dims, of_input, source.dtype) if asked[0] else None,
-        summed(times(use, gradient, _standardised(use, source, mean, rstd, lead))) if asked[1] else None,
+        summed(times(like, gradient, _standardised(use, source, mean, rstd, lead))) if asked[1] else None,
         summed(gradient) if asked[2] else None,
     )

@@ -1,0 +1,155 @@
+"""Proof at ATen-IR: what autograd makes of both sides of a rewrite, forward and backward.
+
+Both graphs are lowered and validated like Torch-IR, the forward graphs as they are, the joint graphs for any cotangents. What a
+proof of values does not say is compared on the traces: which inputs get no gradient at all, and which outputs require one.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch.fx import GraphModule, Node
+
+from optimus.values import leaves, value
+from optimus.versions import generic_truth
+from verify.lowering import Lowered, LoweringError, lower
+from verify.prover.task import Task
+from verify.validation import TIMEOUT_S, Reading, validate
+from verify.verdict import GROUPING, LAWS, NEUTRAL, UNIT, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
+
+ALGEBRAS: tuple[frozenset[str], ...] = tuple(
+    map(frozenset, ((), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT)))  # type: ignore[arg-type]
+)
+"""The laws that a proof may use, fewest first: what the first that does uses is what the proof needs."""
+
+FIRST_S = 5.0
+"""The time for a try after which there are others."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The side conditions of a statement about gradients, as the traces of both graphs have them.
+
+    ``wanted``: the inputs that require a gradient. ``without``: those of them that get None, not zeros, before and after.
+    ``requires_grad``: of each output, before and after. ``fan_out``: values whose gradient is a sum over several uses, before
+    and after. ``assumed``: what PyTorch took for true of the sizes while it traced, beyond what the capture guards.
+    """
+
+    wanted: tuple[str, ...]
+    without: tuple[tuple[str, ...], tuple[str, ...]]
+    requires_grad: tuple[tuple[bool, ...], tuple[bool, ...]]
+    fan_out: tuple[int, int]
+    assumed: tuple[str, ...]
+
+    @property
+    def agree(self) -> bool:
+        """Whether both graphs give the same inputs None, and let the same outputs require gradients."""
+        return self.without[0] == self.without[1] and self.requires_grad[0] == self.requires_grad[1]
+
+
+@dataclass(frozen=True)
+class AtenProof:
+    """Verdicts on the ATen-IR graphs. ``backward``: None where no output requires a gradient, or no input wants one."""
+
+    forward: Verdict
+    backward: Verdict | None
+    sides: Sides | None
+    seconds: float
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Those that were asked for."""
+        return [self.forward] if self.backward is None else [self.forward, self.backward]
+
+    @property
+    def accumulation(self) -> str:
+        """What is proved of the order in which the gradients of several uses are added."""
+        if not isinstance(self.backward, Proved):
+            return "nothing"
+        return "may change" if LAWS[GROUPING].text in self.backward.ledger else "as before"
+
+
+def prove_aten(before: GraphModule | Lowered, after: GraphModule, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> AtenProof:
+    """Prove that two captured graphs, which share their symbols, agree at ATen-IR, forward and backward."""
+    start = time.monotonic()
+    try:
+        left = before if isinstance(before, Lowered) else lower(before)
+        right = lower(after)
+    except LoweringError as error:
+        return AtenProof(Unmodelled(f"lowering to ATen-IR: {error}"), None, None, time.monotonic() - start)
+    assumed, unfounded = _assumed(left, right)
+    sides = Sides(left.wanted, (left.without, right.without), (left.requires_grad, right.requires_grad), (left.fan_out, right.fan_out), assumed)
+    if unfounded:
+        return AtenProof(Unmodelled(f"a size that PyTorch specialises on: {unfounded[0]}"), None, sides, time.monotonic() - start)
+    forward = _least(left.forward, right.forward, frozenset(), timeout_s, second_solver)
+    backward = None
+    if left.wanted and any((*left.requires_grad, *right.requires_grad)):
+        backward = _backward(left, right, sides, timeout_s, second_solver)
+    return AtenProof(forward, backward, sides, time.monotonic() - start)
+
+
+def _backward(left: Lowered, right: Lowered, sides: Sides, timeout_s: float, second_solver: bool) -> Verdict:
+    one, other = sides.requires_grad
+    if one != other:
+        k = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+        what = f"output {k}: requires_grad {one[k : k + 1]} became {other[k : k + 1]}"
+        return Refuted(Counterexample(what, {}, (what,), left.joint.code.strip(), right.joint.code.strip()))
+    memory = frozenset(range(left.outputs + len(left.wanted)))  # that of gradients is nobody's business, that of outputs the forward graph's
+    return _named(_least(left.joint, right.joint, memory, timeout_s, second_solver), left)
+
+
+def _least(before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
+    """The verdict by as few laws as it takes; by all of them where none suffices."""
+    for laws in ALGEBRAS[:-1]:
+        reading = Reading(differentiated=True, laws=laws, replayed=False)
+        found = validate(before, after, private=private, timeout_s=min(timeout_s, FIRST_S), second_solver=second_solver, reading=reading)
+        if not isinstance(found, Unknown):
+            return found
+    reading = Reading(differentiated=True, laws=ALGEBRAS[-1])
+    return validate(before, after, private=private, timeout_s=timeout_s, second_solver=second_solver, reading=reading)
+
+
+def _named(found: Verdict, lowered: Lowered) -> Verdict:
+    """The verdict with outputs of the joint graph called what they are: gradients of inputs."""
+
+    def called(text: str) -> str:
+        return re.sub(r"\boutput (\d+)", lambda m: _output(int(m[1]), lowered), text)
+
+    match found:
+        case Refuted(counterexample):
+            told = tuple(map(called, counterexample.differences))
+            return Refuted(replace(counterexample, what=called(counterexample.what), differences=told))
+        case Unknown(reason):
+            return Unknown(called(reason))
+    return found
+
+
+def _output(k: int, lowered: Lowered) -> str:
+    return f"output {k}" if k < lowered.outputs else f"the gradient of {lowered.wanted[k - lowered.outputs]}"
+
+
+def _assumed(*graphs: Lowered) -> tuple[tuple[str, ...], list[str]]:
+    """What tracing took for true of the sizes and the premises do not entail; and of that, what is not so of all sizes of 2 and more."""
+    task = Task(FIRST_S, False)
+    for graph in graphs:
+        for node in graph.joint.graph.find_nodes(op="placeholder"):
+            for size in _sizes(node):
+                task.sizes.term(size)
+    task.assume()
+    questions = dict.fromkeys(q for graph in graphs for q in graph.questions)
+    open_ = [q for q in questions if not _entailed(task, q)]
+    return tuple(map(str, open_)), [str(q) for q in open_ if generic_truth(q) is not True]
+
+
+def _entailed(task: Task, question: Any) -> bool:
+    formula = task.sizes.formula(question)
+    return formula is not None and task.logic.decide(formula) is True
+
+
+def _sizes(node: Node) -> Sequence[Any]:
+    found = value(node)
+    return [s for t in leaves(found) for s in t.shape] or [found]
