@@ -30,6 +30,10 @@ FIRST_S = 5.0
 """The time for a try after which there are others."""
 
 
+ACCUMULATIONS = ("nothing is proved", "the order may change", "the order is kept")
+"""What is known of the order in which the gradients of several uses are added, the weakest first."""
+
+
 @dataclass(frozen=True)
 class Sides:
     """The side conditions of a statement about gradients, as the traces of both graphs have them.
@@ -69,8 +73,8 @@ class AtenProof:
     def accumulation(self) -> str:
         """What is proved of the order in which the gradients of several uses are added."""
         if not isinstance(self.backward, Proved):
-            return "nothing"
-        return "may change" if LAWS[GROUPING].text in self.backward.ledger else "as before"
+            return ACCUMULATIONS[0]
+        return ACCUMULATIONS[1 if LAWS[GROUPING].text in self.backward.ledger else 2]
 
 
 def prove_aten(before: GraphModule | Lowered, after: GraphModule, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> AtenProof:

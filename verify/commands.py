@@ -24,12 +24,13 @@ from rich.text import Text
 from fuzz.templates import captured
 from optimus.pattern import Case, Pattern
 from optimus.plan import Plan, default_plan, lookup, patterns
+from verify.aten import AtenProof
 from verify.cli import UsageError
 from verify.judgement import EXIT, Judgement
 from verify.judgement import judge as judge_subject
 from verify.models import ModelError, ModelReport, check_model
 from verify.subject import PatternSubject
-from verify.verdict import Proved, Refuted, tidy, word
+from verify.verdict import Proved, Verdict, tidy, word
 from verify.verdict import explain as explain_verdict
 
 COLOURS = {"proved": "green", "refuted": "red"}
@@ -151,6 +152,8 @@ def _show(console: Console, judgement: Judgement) -> None:
         what = "proof" if part.case.must_fire else "decline"
         result = explain_verdict(part.verdict) if part.case.must_fire or not isinstance(part.verdict, Proved) else f"declined: {part.case.reason}"
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
+        if part.aten is not None:
+            _show_aten(table, part.case.name, part.aten)
     general = judgement.proof.general
     result = "not stated: number of pieces and rank as in the cases" if general is None else explain_verdict(general)
     table.add_row("proof", "the rule in general", Text(result, style="yellow" if general is None else COLOURS.get(word(general), "yellow")))
@@ -168,11 +171,28 @@ def _show(console: Console, judgement: Judgement) -> None:
     _show_fault(console, judgement)
 
 
+def _show_aten(table: Table, name: str, proof: AtenProof) -> None:
+    """A row for each graph at ATen-IR."""
+    table.add_row("ATen forward", name, _coloured(proof.forward))
+    if proof.backward is None:
+        table.add_row("ATen backward", name, "no output requires a gradient, before and after")
+        return
+    text = _coloured(proof.backward)
+    if isinstance(proof.backward, Proved) and proof.sides is not None:
+        none = f"None for {', '.join(proof.sides.without[0])}" if proof.sides.without[0] else "none is None"
+        text.append(f"; {none} and requires_grad of outputs as before; accumulation: {proof.accumulation}; by {', '.join(proof.backward.ledger)}")
+    table.add_row("ATen backward", name, text)
+
+
+def _coloured(verdict: Verdict) -> Text:
+    return Text(explain_verdict(verdict), style=COLOURS.get(word(verdict), "yellow"))
+
+
 def _show_fault(console: Console, judgement: Judgement) -> None:
-    for part in judgement.proof.parts:
-        if isinstance(part.verdict, Refuted):
-            console.print(f"\ncounterexample in {part.case.name}, {part.verdict.counterexample}", markup=False)
-            return
+    seen = judgement.proof.counterexample
+    if seen is not None:
+        console.print(f"\ncounterexample in {seen[0].case.name}, {seen[1]}", markup=False)
+        return
     if judgement.fuzz.finding is not None:
         folder = save_finding(judgement)
         console.print("\nSmallest program found:\n", style="red")

@@ -13,7 +13,7 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
-from verify.aten import AtenProof, prove_aten
+from verify.aten import ACCUMULATIONS, AtenProof, prove_aten
 from verify.prover.rules import prove_rule
 from verify.subject import Subject, as_subject
 from verify.validation import TIMEOUT_S, validate
@@ -52,13 +52,16 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """Proved only if every case fired and was proved, at both levels, every decline declined for its reason, and the general rule is proved."""
-        return worst([v for p in self.parts for v in p.verdicts] + ([] if self.general is None else [self.general]))
+        """Proved only if every case fired and was proved, at both levels, every decline declined for its reason, and the general rule is proved.
 
-    @property
-    def counterexample(self) -> tuple[CaseProof, Counterexample] | None:
-        """The first one, and the case in which it was found."""
-        return next(((p, v.counterexample) for p in self.parts for v in p.verdicts if isinstance(v, Refuted)), None)
+        The claim is that about outputs; gradients have their own, see :attr:`backward`.
+        """
+        general = [] if self.general is None else [self.general]
+        all_ = worst([v for p in self.parts for v in p.verdicts] + general)
+        if not isinstance(all_, Proved):
+            return all_
+        outputs = worst([v for p in self.parts for v in (p.verdict, *([] if p.aten is None else [p.aten.forward]))] + general)
+        return replace(all_, claim=outputs.claim, laws=outputs.laws) if isinstance(outputs, Proved) else outputs
 
     @property
     def covered(self) -> str:
@@ -67,12 +70,37 @@ class Report:
             return "any sizes, any number of pieces, any rank"
         return "any sizes; number of pieces and rank as in the cases"
 
+    @property
+    def forward(self) -> Verdict | None:
+        """That of all cases at ATen-IR; None if none came that far."""
+        return _over([p.aten.forward for p in self.parts if p.aten is not None])
+
+    @property
+    def backward(self) -> Verdict | None:
+        """That of the gradients of all cases that have any; None if none has."""
+        return _over([p.aten.backward for p in self.parts if p.aten is not None and p.aten.backward is not None])
+
+    @property
+    def accumulation(self) -> str:
+        """What is proved of the order in which the gradients of several uses are added."""
+        found = {p.aten.accumulation for p in self.parts if p.aten is not None and p.aten.backward is not None}
+        return next((a for a in ACCUMULATIONS if a in found), ACCUMULATIONS[0])
+
+    @property
+    def counterexample(self) -> tuple[CaseProof, Counterexample] | None:
+        """The first one, and the case in which it was found."""
+        return next(((p, v.counterexample) for p in self.parts for v in p.verdicts if isinstance(v, Refuted)), None)
+
     def __str__(self) -> str:
         lines = [f"{self.name}: {explain(self.verdict)}"]
         found = self.counterexample
         if found is not None:
             lines.append(f"in {found[0].case.name}, {found[1]}")
         return "\n".join(lines)
+
+
+def _over(verdicts: list[Verdict]) -> Verdict | None:
+    return worst(verdicts) if verdicts else None
 
 
 def prove(subject: Subject | Pattern, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Report:

@@ -106,7 +106,9 @@ Failure = _Disagreement | Undecided | None
 
 
 class _Proof:
-    def __init__(self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, reading: Reading) -> None:
+    def __init__(
+        self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, reading: Reading
+    ) -> None:
         self.before, self.after = before, after
         self.private = private
         self.reading = reading
@@ -272,7 +274,11 @@ class _Proof:
 
     def _tried(self, failed: Undecided) -> Verdict:
         """Where the solver gave up, real tensors of small sizes may still show a difference."""
-        found = None if failed.disputed or not self.reading.replayed else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
+        found = (
+            None
+            if failed.disputed or not self.reading.replayed
+            else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
+        )
         return found if isinstance(found, Refuted) else Unknown(failed.reason)
 
     def _replay(self, failed: _Disagreement) -> Verdict:

@@ -18,7 +18,7 @@ from verify.semantics.logic import Index, Part
 SUMMANDS = 16
 """The longest range that is summed term by term."""
 
-Atom = z3.BoolRef
+Atom = Any
 AtMost = Callable[[Any, Any], bool]
 
 

@@ -12,7 +12,7 @@ from verify.semantics.logic import Index, Part
 from verify.semantics.movement import sliced
 from verify.semantics.reduce import places_along, row
 from verify.semantics.table import Use, literal, means
-from verify.semantics.tensor import Memory, Storage, Tensor, choose, flattened, number, same_number, symbolic
+from verify.semantics.tensor import Memory, Product, Storage, Tensor, choose, flattened, number, same_number, symbolic
 
 # --------------------------------------------------------------------------------------------------------------- sizes
 
@@ -28,17 +28,18 @@ def sym_size(use: Use) -> Any:
 @means("sym_numel")
 def sym_numel(use: Use) -> Any:
     """How many elements there are."""
-    return flattened(use.tensor("self").dims)
+    found = flattened(use.tensor("self").dims)
+    return found.linear() if isinstance(found, Product) and found.static else found
 
 
 # ------------------------------------------------------------------------------------------------ tensors of one number
 
 
-def filled(use: Use, dims: tuple[Any, ...], value: Any) -> Tensor:
+def filled(use: Use, dims: tuple[Any, ...], value: Any, dtype: torch.dtype) -> Tensor:
     """A tensor that holds one number everywhere."""
     given = [number(value)] if symbolic(value) else []
-    symbol = use.symbol("constant", literals={"value": "%1" if given else literal(_as_element(value, use.dtype))}, result=use.dtype)
-    return Tensor(dims, lambda _: use.logic.apply(symbol, *given), use.dtype)
+    symbol = use.symbol("constant", literals={"value": "%1" if given else literal(_as_element(value, dtype))}, result=dtype)
+    return Tensor(dims, lambda _: use.logic.apply(symbol, *given), dtype)
 
 
 def _as_element(value: Any, dtype: torch.dtype) -> Any:
@@ -52,19 +53,19 @@ def made(use: Use) -> Tensor:
     dims = tuple(use.shape("size"))
     for extent in dims:
         use.demand(number(extent) >= 0)
-    return filled(use, dims, _number(use, use.args.get("fill_value")))
+    return filled(use, dims, _number(use, use.args.get("fill_value")), use.dtype)
 
 
 @means("zeros_like", "ones_like", "full_like")
 def made_like(use: Use) -> Tensor:
     """A new tensor of the shape of another."""
-    return filled(use, use.tensor("self").dims, _number(use, use.args.get("fill_value")))
+    return filled(use, use.tensor("self").dims, _number(use, use.args.get("fill_value")), use.dtype)
 
 
 @means("number_as_tensor")
 def number_as_tensor(use: Use) -> Tensor:
     """A number as a tensor without dimensions."""
-    return filled(use, (), use.args["s"])
+    return filled(use, (), use.args["s"], use.dtype)
 
 
 def _number(use: Use, given: Any) -> Any:
@@ -83,21 +84,21 @@ def select_backward(use: Use) -> Tensor:
     use.demand(use.logic.all_of(at >= -extent, at < extent))
     at = use.logic.ite(at < 0, at + extent, at)
     use.same_dims(gradient.dims, (*dims[:d], *dims[d + 1 :]))
-    zero = filled(use, dims, 0)
+    zero = filled(use, dims, 0, gradient.dtype)
 
     def element(i: Index) -> Any:
         return choose(use.logic, same_number(number(i[d]), at), lambda: gradient[(*i[:d], *i[d + 1 :])], lambda: zero[i])
 
-    return Tensor(dims, element, use.dtype)
+    return Tensor(dims, element, gradient.dtype)
 
 
 @means("slice_backward")
 def slice_backward(use: Use) -> Tensor:
     """Zeros, but at the positions of a slice its gradient."""
-    whole = Memory(filled(use, tuple(use.shape("input_sizes")), 0))
+    gradient = use.tensor("grad_output")
+    whole = Memory(filled(use, tuple(use.shape("input_sizes")), 0, gradient.dtype))
     d = use.dim(use.args["dim"], len(whole.contents.dims))
     part = sliced(use, whole, d, slice(use.args["start"], use.args["end"], use.args["step"]))
-    gradient = use.tensor("grad_output")
     use.same_dims(gradient.dims, part.read().dims)
     part.write(gradient)
     return whole.contents
