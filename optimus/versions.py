@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 import torch
 from torch._dispatch.python import enable_python_dispatcher
+from torch.fx.experimental import proxy_tensor
 from torch.utils._sympy.functions import Max
 
 
@@ -38,6 +39,17 @@ def asked_of_sizes(shape_env: Any) -> Iterator[list[Any]]:
             del shape_env._check_frozen
         else:
             shape_env._check_frozen = outer
+
+
+@contextlib.contextmanager
+def without_layout_notes() -> Iterator[None]:
+    """Trace without notes on the layout of every tensor, for which sizes would be compared with one another."""
+    notes = proxy_tensor._extract_tensor_metadata  # type: ignore[attr-defined]
+    proxy_tensor._extract_tensor_metadata = lambda *_, **__: None  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        proxy_tensor._extract_tensor_metadata = notes  # type: ignore[attr-defined]
 
 
 def forget_answers(shape_env: Any) -> None:

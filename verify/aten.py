@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import sympy
 from torch.fx import GraphModule, Node
+from torch.utils._sympy.functions import FloorDiv
 
 from optimus.values import leaves, value
 from optimus.versions import generic_truth
@@ -150,8 +152,19 @@ def _assumed(*graphs: Lowered) -> tuple[tuple[str, ...], list[str]]:
 
 
 def _entailed(task: Task, question: Any) -> bool:
-    formula = task.sizes.formula(question)
+    formula = task.sizes.formula(_divided(task, question))
     return formula is not None and task.logic.decide(formula) is True
+
+
+def _divided(task: Task, question: Any) -> Any:
+    """The question with ``(k * b - 1) // b`` as ``k - 1`` where ``b`` is at least 1: so many whole pieces lie before the last."""
+
+    def quotient(above: Any, below: Any) -> Any:
+        whole = sympy.expand((above + 1) / below)
+        sure = whole.is_Integer and _entailed(task, sympy.Ge(below, 1))
+        return whole - 1 if sure else FloorDiv(above, below)
+
+    return question.replace(lambda e: isinstance(e, FloorDiv) and not e.args[1].is_Integer, lambda e: quotient(*e.args))
 
 
 def _sizes(node: Node) -> Sequence[Any]:

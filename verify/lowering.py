@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from optimus.state import GraphState
 from optimus.values import tensor, value
-from optimus.versions import asked_of_sizes, forget_answers
+from optimus.versions import asked_of_sizes, forget_answers, without_layout_notes
 
 
 class LoweringError(ValueError):
@@ -66,7 +66,7 @@ def lower(gm: GraphModule, grad: bool = True) -> Lowered:
         raise LoweringError("the graph has no fake tensors; accepted are captured graphs with metadata")
     # Remembered results and answers would come without the questions that were asked for them.
     forget_answers(mode.shape_env)
-    with torch.set_grad_enabled(grad), mode, disable_fake_tensor_cache(mode), asked_of_sizes(mode.shape_env) as questions:
+    with torch.set_grad_enabled(grad), mode, disable_fake_tensor_cache(mode), without_layout_notes(), asked_of_sizes(mode.shape_env) as questions:
         inputs = [_leaf(value(node)) for node in given]
         cotangents = [torch.empty_like(t) for t in _shown(gm) if isinstance(t, torch.Tensor) and t.requires_grad]
         told: list[bool] = []
