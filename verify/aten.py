@@ -16,6 +16,7 @@ import sympy
 from torch.fx import GraphModule, Node
 from torch.utils._sympy.functions import FloorDiv
 
+from optimus.operators import bind
 from optimus.values import leaves, value
 from optimus.versions import generic_truth
 from verify.lowering import Lowered, LoweringError, lower
@@ -23,10 +24,16 @@ from verify.prover.task import Task
 from verify.validation import TIMEOUT_S, Reading, validate
 from verify.verdict import GROUPING, LAWS, NEUTRAL, UNIT, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
 
-ALGEBRAS: tuple[frozenset[str], ...] = tuple(
-    map(frozenset, ((), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT)))  # type: ignore[arg-type]
-)
+ALGEBRAS = ((), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT))
 """The laws that a proof may use, fewest first: what the first that does uses is what the proof needs."""
+
+SUMS = {"sum", "linear", "mm", "bmm", "addmm", "baddbmm", "matmul", "native_layer_norm_backward", "optimus::group_linear"}
+SPEAK_OF = {
+    GROUPING: {"add", *SUMS},
+    NEUTRAL: {"zeros", "new_zeros", "zeros_like", "full", "new_full", "number_as_tensor", "select_backward", "slice_backward", "constant_pad_nd"},
+    UNIT: {"ones", "new_ones", "ones_like", "full", "new_full", "number_as_tensor"},
+}
+"""Operators of a graph without which a law has nothing to say of it."""
 
 FIRST_S = 5.0
 """The time for a try after which there are others."""
@@ -110,13 +117,21 @@ def _backward(left: Lowered, right: Lowered, sides: Sides, timeout_s: float, sec
 
 def _least(before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
     """The verdict by as few laws as it takes; by all of them where none suffices."""
-    for laws in ALGEBRAS[:-1]:
+    *fewer, most = _algebras(before, after)
+    for laws in fewer:
         reading = Reading(differentiated=True, laws=laws, replayed=False)
         found = validate(before, after, private=private, timeout_s=min(timeout_s, FIRST_S), second_solver=second_solver, reading=reading)
         if not isinstance(found, Unknown):
             return found
-    reading = Reading(differentiated=True, laws=ALGEBRAS[-1])
+    reading = Reading(differentiated=True, laws=most)
     return validate(before, after, private=private, timeout_s=timeout_s, second_solver=second_solver, reading=reading)
+
+
+def _algebras(*graphs: GraphModule) -> list[frozenset[str]]:
+    """Those of the algebras that differ on the operators of ``graphs``."""
+    called = {call.op for gm in graphs for node in gm.graph.nodes if (call := bind(node)) is not None}
+    spoken = {law for law, operators in SPEAK_OF.items() if operators & called}
+    return list(dict.fromkeys(frozenset(spoken.intersection(laws)) for laws in ALGEBRAS))
 
 
 def _named(found: Verdict, lowered: Lowered) -> Verdict:

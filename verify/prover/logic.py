@@ -163,7 +163,7 @@ class SolverLogic:
     def apply(self, symbol: Symbol, *terms: Term) -> Term:
         """See :class:`Logic`."""
         lifted = [_lifted(t) for t in terms]
-        if self.grouping and symbol.op == "add" and _commutes(symbol):
+        if self.grouping and symbol.op == "add" and not symbol.mode and _commutes(symbol):
             return lifted[0] + lifted[1]
         if self.grouping and NEUTRAL in self.laws and _number_of(symbol) == 0:
             return self.zero()
@@ -189,14 +189,21 @@ class SolverLogic:
     def _taken_apart(self, symbol: Symbol, part: Part, kernel: Hashable, axis: int) -> Term:
         """A sum as one of sums, see :mod:`verify.prover.sums`; axes before ``axis`` have been looked at."""
         if axis == len(part.extents):
-            return self._extensional(symbol, (part,), self.sort, kernel, is_total=True) if part.extents else part.body(())
-        extent = part.extents[axis]
-        if isinstance(extent, int) and extent <= sums.SUMMANDS:
+            return self._summed(symbol, part, kernel) if part.extents else part.body(())
+        if sums.is_short(part.extents[axis]):
             rest = part.extents[:axis] + part.extents[axis + 1 :]
-            terms = [self._taken_apart(symbol, Part(rest, sums.at(part, axis, k)), kernel, axis) for k in range(extent)]
+            terms = [self._taken_apart(symbol, Part(rest, sums.at(part, axis, k)), kernel, axis) for k in range(part.extents[axis])]
         else:
-            terms = [self._taken_apart(symbol, section, kernel, axis + 1) for section in self._sections(part, axis)]
+            sections = self._sections(part, axis)
+            terms = [self._taken_apart(symbol, s, kernel, axis + (not sums.is_short(s.extents[axis]))) for s in sections]
         return sum(terms[1:], start=terms[0]) if terms else self.zero()
+
+    def _summed(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
+        """A sum that cannot be taken apart; one of zeros is zero, if that is neutral."""
+        (body,), _ = self._written_out((part,))
+        if NEUTRAL in self.laws and z3.simplify(body).eq(self.zero()):
+            return self.zero()
+        return self._extensional(symbol, (part,), self.sort, kernel, is_total=True)
 
     def _sections(self, part: Part, axis: int) -> list[Part]:
         (bodies, variables) = self._written_out((part,))

@@ -22,6 +22,11 @@ Atom = Any
 AtMost = Callable[[Any, Any], bool]
 
 
+def is_short(extent: Any) -> bool:
+    """Whether a range is one that is summed term by term."""
+    return isinstance(extent, int) and extent <= SUMMANDS
+
+
 @dataclass(frozen=True)
 class Cut:
     """A place ``at`` where the truth of ``atom`` changes, from ``below`` to its opposite; or, ``alone``, where only there it is true."""
@@ -62,12 +67,15 @@ def _atoms(bodies: Sequence[Any], inside: Callable[[Any], Sequence[Any]], variab
 
 
 def _mentions(term: Any, variable: z3.ArithRef) -> bool:
+    seen: set[int] = set()
     stack = [term]
     while stack:
         at = stack.pop()
         if at.eq(variable):
             return True
-        stack.extend(at.children())
+        if at.get_id() not in seen:
+            seen.add(at.get_id())
+            stack.extend(at.children())
     return False
 
 

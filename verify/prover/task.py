@@ -12,6 +12,9 @@ from verify.prover.sizes import Sizes, environment_of
 from verify.prover.solve import Answer, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
 
+TOGETHER_S = 3.0
+"""The time for a query that can be asked in parts."""
+
 
 class Task:
     """A shared algebra and premises for a set of goals."""
@@ -92,10 +95,11 @@ class Task:
 
     def _answer(self, premises: Sequence[z3.BoolRef], goal: z3.BoolRef, together: bool = False) -> Answer:
         """The answer to one query. ``together``: it can be asked in parts, so that giving up early is better."""
-        answer = ask(self.logic, premises, goal, self.variables(), self.timeout_s, only_alike=together)
+        limit = min(self.timeout_s, TOGETHER_S) if together else self.timeout_s
+        answer = ask(self.logic, premises, goal, self.variables(), limit, only_alike=together)
         if not isinstance(answer, Valid):
             return answer
-        agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver else None
+        agreed = confirm(answer.smt2, limit) if self.second_solver else None
         if agreed is False:
             return Undecided("cvc5 finds a model where z3 finds none", disputed=True)
         if together and self.second_solver and agreed is None:
