@@ -45,7 +45,7 @@ def asked_of_sizes(shape_env: Any) -> Iterator[list[Any]]:
 def without_layout_notes() -> Iterator[None]:
     """Trace without notes on the layout of every tensor, for which sizes would be compared with one another."""
     notes = proxy_tensor._extract_tensor_metadata  # type: ignore[attr-defined]
-    proxy_tensor._extract_tensor_metadata = lambda *_, **__: None  # type: ignore[attr-defined]
+    proxy_tensor._extract_tensor_metadata = lambda *_, **__: None  # type: ignore[assignment]
     try:
         yield
     finally:

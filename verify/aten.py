@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,22 +86,31 @@ class AtenProof:
         return ACCUMULATIONS[1 if LAWS[GROUPING].text in self.backward.ledger else 2]
 
 
-def prove_aten(before: GraphModule | Lowered, after: GraphModule, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> AtenProof:
-    """Prove that two captured graphs, which share their symbols, agree at ATen-IR, forward and backward."""
+def prove_aten(
+    before: GraphModule, after: GraphModule, *, timeout_s: float = TIMEOUT_S, second_solver: bool = True, called: Mapping[str, str] | None = None
+) -> AtenProof:
+    """Prove that two captured graphs agree at ATen-IR, forward and backward. ``called``: what to call the symbols of sizes."""
     start = time.monotonic()
     try:
-        left = before if isinstance(before, Lowered) else lower(before)
-        right = lower(after)
+        left, right = lower(before), lower(after)
     except LoweringError as error:
         return AtenProof(Unmodelled(f"lowering to ATen-IR: {error}"), None, None, time.monotonic() - start)
+    names = _Names(left, called or {})
     assumed, unfounded = _assumed(left, right)
-    sides = Sides(left.wanted, (left.without, right.without), (left.requires_grad, right.requires_grad), (left.fan_out, right.fan_out), assumed)
+    sides = Sides(
+        left.wanted,
+        (left.without, right.without),
+        (left.requires_grad, right.requires_grad),
+        (left.fan_out, right.fan_out),
+        tuple(map(names.size, assumed)),
+    )
     if unfounded:
-        return AtenProof(Unmodelled(f"a size that PyTorch specialises on: {unfounded[0]}"), None, sides, time.monotonic() - start)
-    forward = _least(left.forward, right.forward, frozenset(), timeout_s, second_solver)
+        reason = Unmodelled(f"a size that PyTorch specialises on: {names.size(unfounded[0])}")
+        return AtenProof(reason, None, sides, time.monotonic() - start)
+    forward = names.verdict(_least(left.forward, right.forward, frozenset(), timeout_s, second_solver))
     backward = None
     if left.wanted and any((*left.requires_grad, *right.requires_grad)):
-        backward = _backward(left, right, sides, timeout_s, second_solver)
+        backward = names.verdict(_backward(left, right, sides, timeout_s, second_solver))
     return AtenProof(forward, backward, sides, time.monotonic() - start)
 
 
@@ -112,7 +121,7 @@ def _backward(left: Lowered, right: Lowered, sides: Sides, timeout_s: float, sec
         what = f"output {k}: requires_grad {one[k : k + 1]} became {other[k : k + 1]}"
         return Refuted(Counterexample(what, {}, (what,), left.joint.code.strip(), right.joint.code.strip()))
     memory = frozenset(range(left.outputs + len(left.wanted)))  # that of gradients is nobody's business, that of outputs the forward graph's
-    return _named(_least(left.joint, right.joint, memory, timeout_s, second_solver), left)
+    return _least(left.joint, right.joint, memory, timeout_s, second_solver)
 
 
 def _least(before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
@@ -134,23 +143,34 @@ def _algebras(*graphs: GraphModule) -> list[frozenset[str]]:
     return list(dict.fromkeys(frozenset(spoken.intersection(laws)) for laws in ALGEBRAS))
 
 
-def _named(found: Verdict, lowered: Lowered) -> Verdict:
-    """The verdict with outputs of the joint graph called what they are: gradients of inputs."""
+@dataclass(frozen=True)
+class _Names:
+    """What outputs of the joint graph and symbols of sizes are called."""
 
-    def called(text: str) -> str:
-        return re.sub(r"\boutput (\d+)", lambda m: _output(int(m[1]), lowered), text)
+    lowered: Lowered
+    called: Mapping[str, str]
 
-    match found:
-        case Refuted(counterexample):
-            told = tuple(map(called, counterexample.differences))
-            return Refuted(replace(counterexample, what=called(counterexample.what), differences=told))
-        case Unknown(reason):
-            return Unknown(called(reason))
-    return found
+    def size(self, text: str) -> str:
+        """An expression of symbols in the words of the case."""
+        return re.sub(r"\bs\d+\b", lambda m: self.called.get(m[0], m[0]), text)
 
+    def output(self, text: str) -> str:
+        """A text about outputs, those behind the outputs of the forward graph being gradients."""
+        return re.sub(r"\boutput (\d+)", lambda m: self._output(int(m[1])), text)
 
-def _output(k: int, lowered: Lowered) -> str:
-    return f"output {k}" if k < lowered.outputs else f"the gradient of {lowered.wanted[k - lowered.outputs]}"
+    def _output(self, k: int) -> str:
+        return f"output {k}" if k < self.lowered.outputs else f"the gradient of {self.lowered.wanted[k - self.lowered.outputs]}"
+
+    def verdict(self, found: Verdict) -> Verdict:
+        """The verdict in these words."""
+        match found:
+            case Refuted(seen):
+                told = tuple(map(self.output, seen.differences))
+                sizes = {self.size(symbol): size for symbol, size in seen.sizes.items()}
+                return Refuted(replace(seen, what=self.output(seen.what), differences=told, sizes=sizes))
+            case Unknown(reason):
+                return Unknown(self.size(self.output(reason)))
+        return found
 
 
 def _assumed(*graphs: Lowered) -> tuple[tuple[str, ...], list[str]]:

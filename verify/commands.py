@@ -24,7 +24,7 @@ from rich.text import Text
 from fuzz.templates import captured
 from optimus.pattern import Case, Pattern
 from optimus.plan import Plan, default_plan, lookup, patterns
-from verify.aten import AtenProof
+from verify.aten import AtenProof, Sides
 from verify.cli import UsageError
 from verify.judgement import EXIT, Judgement
 from verify.judgement import judge as judge_subject
@@ -175,13 +175,20 @@ def _show_aten(table: Table, name: str, proof: AtenProof) -> None:
     """A row for each graph at ATen-IR."""
     table.add_row("ATen forward", name, _coloured(proof.forward))
     if proof.backward is None:
-        table.add_row("ATen backward", name, "no output requires a gradient, before and after")
+        text = "no output requires a gradient, before and after" if isinstance(proof.forward, Proved) else "not asked"
+        table.add_row("ATen backward", name, text)
         return
-    text = _coloured(proof.backward)
+    told = _coloured(proof.backward)
     if isinstance(proof.backward, Proved) and proof.sides is not None:
-        none = f"None for {', '.join(proof.sides.without[0])}" if proof.sides.without[0] else "none is None"
-        text.append(f"; {none} and requires_grad of outputs as before; accumulation: {proof.accumulation}; by {', '.join(proof.backward.ledger)}")
-    table.add_row("ATen backward", name, text)
+        told.append(f"; by {', '.join(proof.backward.ledger)}; {_sides(proof.sides)}; accumulation: {proof.accumulation}")
+    table.add_row("ATen backward", name, told)
+
+
+def _sides(sides: Sides) -> str:
+    """The side conditions of a proof of gradients, in words."""
+    none = ", ".join(sides.without[0])
+    assumed = f"; as PyTorch takes its branches where {', '.join(sides.assumed)}" if sides.assumed else ""
+    return f"None for {none or 'no input'}, before and after; requires_grad of outputs unchanged{assumed}"
 
 
 def _coloured(verdict: Verdict) -> Text:

@@ -134,7 +134,7 @@ def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, secon
     verdict = _verdict(case, before, after, journal, timeout_s, second_solver)
     aten = None
     if journal.rewrites and case.must_fire and isinstance(verdict, Proved):
-        aten = prove_aten(before, after, timeout_s=timeout_s, second_solver=second_solver)
+        aten = prove_aten(before, after, timeout_s=timeout_s, second_solver=second_solver, called=size_symbols(case, before))
     return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, before.code.strip(), after.code.strip(), aten)
 
 
