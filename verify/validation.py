@@ -139,7 +139,7 @@ class _Proof:
         found = value(node)
         if isinstance(found, torch.Tensor):
             dims = tuple(self.task.sizes.term(s) for s in found.shape)
-            return Tensor(dims, lambda i: self.task.logic.element(name, _flat_index(dims, i)), found.dtype)
+            return Tensor(dims, lambda i: _element(self.task.logic, name, dims, i), found.dtype)
         if isinstance(found, (torch.SymInt, int)):
             return self.task.sizes.term(found)
         if found is MISSING:
@@ -300,12 +300,20 @@ def _kept_apart(extent: Any, other: Any) -> Product | None:
     return next((e for e in products if e.static), products[0] if products else None)
 
 
-def _flat_index(dims: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index of an input, places along products taken apart."""
+def _element(logic: Any, name: str, dims: tuple[Any, ...], index: tuple[Any, ...]) -> Any:
+    """An element of an input, places along products taken apart.
+
+    The factors of a place may stand in another order than those of the extent; that order goes into the name, for it tells
+    which element is meant. That such an element is also one of another order, or at a number, is then not known.
+    """
     flat: list[Any] = []
     for extent, i in zip(dims, index, strict=True):
-        flat += i.parts if isinstance(extent, Product) and isinstance(i, Place) and i.factors == extent.factors else (number(i),)
-    return tuple(flat)
+        if isinstance(extent, Product) and isinstance(i, Place) and Product(i.factors).same_factors(extent):
+            flat += i.parts
+            name += "" if i.factors == extent.factors else f", by {i.factors}"
+        else:
+            flat.append(number(i))
+    return logic.element(name, tuple(flat))
 
 
 def _shown(gm: GraphModule) -> list[Any]:

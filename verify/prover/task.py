@@ -12,7 +12,7 @@ from verify.prover.sizes import Sizes, environment_of
 from verify.prover.solve import Answer, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
 
-TOGETHER_S = 3.0
+TOGETHER_S = 1.0
 """The time for a query that can be asked in parts."""
 
 

@@ -207,6 +207,8 @@ class Evaluator:
     def _scalar(self, op: str, args: dict[str, Any]) -> Any:
         """An operator on numbers. A quotient of products of sizes loses the factors they have in common, which must not be 0."""
         left, right = args["self"], args.get("other")
+        if op == "floor_divide" and isinstance(left, Product) and isinstance(right, int) and right == 1:
+            return left
         if op == "floor_divide" and isinstance(left, Product) and symbolic(right):
             rest = list(left.factors)
             for factor in right.factors if isinstance(right, Product) else (right,):
