@@ -88,7 +88,7 @@ def with_inputs(gm: GraphModule, other: GraphModule, names: list[str]) -> GraphM
     for node in gm.graph.nodes:
         if node.op != "placeholder":
             copied[node] = rebuilt.node_copy(node, lambda n: copied[n])
-    return GraphModule(torch.nn.Module(), rebuilt)
+    return GraphModule(gm, rebuilt)
 
 
 def chain(*steps: tuple[str, Any, tuple[Any, ...]] | Step | Region, inputs: list[Input], outputs: str) -> GraphModule:

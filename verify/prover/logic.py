@@ -13,8 +13,10 @@ from typing import Any
 
 import z3
 
+from verify.prover import sums
 from verify.semantics.logic import Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
+from verify.verdict import GROUPING, NEUTRAL, UNIT
 
 ELEMENT = z3.DeclareSort("T")
 WHOLE = z3.DeclareSort("U")
@@ -33,6 +35,7 @@ class Extensional:
     parts: tuple[Part, ...]
     is_total: bool
     kernel: Hashable
+    bodies: tuple[z3.ExprRef, ...]
     family: int
     height: int
     likeness: frozenset[str]
@@ -41,14 +44,20 @@ class Extensional:
 
 @dataclass
 class SolverLogic:
-    """An instance of :class:`verify.semantics.logic.Logic`. ``premises`` hold throughout."""
+    """An instance of :class:`verify.semantics.logic.Logic`. ``premises`` hold throughout.
+
+    ``laws``: names of :data:`verify.verdict.LAWS` that hold besides. Where additions may be grouped, elements are numbers of which
+    only additions are known, so that what is proved is what holds of sums of arbitrary summands.
+    """
 
     premises: list[z3.BoolRef] = field(default_factory=list)
+    laws: frozenset[str] = frozenset()
     extensional: dict[int, Extensional] = field(default_factory=dict)
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
     _families: dict[Any, int] = field(default_factory=dict)
-    _commutative: set[str] = field(default_factory=set)
+    _commutative: dict[str, str] = field(default_factory=dict)
+    _numbers: dict[int, tuple[z3.ExprRef, Any]] = field(default_factory=dict)
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
     _solver: z3.Solver | None = None
     _names: int = 0
@@ -141,41 +150,99 @@ class SolverLogic:
                 return verdict
         return None
 
+    @property
+    def sort(self) -> z3.SortRef:
+        """That of elements."""
+        return z3.RealSort() if self.grouping else ELEMENT
+
+    @property
+    def grouping(self) -> bool:
+        """Whether additions may be grouped and ordered otherwise."""
+        return GROUPING in self.laws
+
     def element(self, name: str, index: Index) -> Term:
         """See :class:`Logic`."""
         places = [_lifted(number(i)) for i in index]
-        return self._function(("input", name, len(places)), [z3.IntSort()] * len(places), ELEMENT)(*places)
+        return self._function(("input", name, len(places)), [z3.IntSort()] * len(places), self.sort)(*places)
 
     def apply(self, symbol: Symbol, *terms: Term) -> Term:
         """See :class:`Logic`."""
         lifted = [_lifted(t) for t in terms]
+        if self.grouping and symbol.op == "add" and not symbol.mode and _commutes(symbol):
+            return lifted[0] + lifted[1]
+        if self.grouping and NEUTRAL in self.laws and _number_of(symbol) == 0:
+            return self.zero()
         sorts = [t.sort() for t in lifted]
-        function = self._function((symbol, *(s.name() for s in sorts)), sorts, ELEMENT)
+        function = self._function((symbol, *(s.name() for s in sorts)), sorts, self.sort)
         if _commutes(symbol):
-            self._commutative.add(function.name())
-        return function(*lifted)
+            self._commutative[function.name()] = symbol.op
+        found = function(*lifted)
+        if _number_of(symbol) in (0, 1):
+            self._numbers[found.get_id()] = (found, _number_of(symbol))
+        return found
 
     def zero(self) -> Term:
         """See :class:`Logic`."""
-        return self._function(("zero",), [], ELEMENT)()
+        return z3.RealVal(0) if self.grouping else self._function(("zero",), [], ELEMENT)()
 
     def total(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
         """See :class:`Logic`."""
-        return self._extensional(symbol, (part,), ELEMENT, kernel, is_total=True)
+        if self.grouping:
+            return self._taken_apart(symbol, part, kernel, 0)
+        return self._extensional(symbol, (part,), self.sort, kernel, is_total=True)
+
+    def _taken_apart(self, symbol: Symbol, part: Part, kernel: Hashable, axis: int) -> Term:
+        """A sum as one of sums, see :mod:`verify.prover.sums`; axes before ``axis`` have been looked at."""
+        if axis == len(part.extents):
+            return self._summed(symbol, part, kernel) if part.extents else part.body(())
+        if sums.is_short(part.extents[axis]):
+            rest = part.extents[:axis] + part.extents[axis + 1 :]
+            terms = [self._taken_apart(symbol, Part(rest, sums.at(part, axis, k)), kernel, axis) for k in range(part.extents[axis])]
+        else:
+            sections = self._sections(part, axis)
+            terms = [self._taken_apart(symbol, s, kernel, axis + (not sums.is_short(s.extents[axis]))) for s in sections]
+        return sum(terms[1:], start=terms[0]) if terms else self.zero()
+
+    def _summed(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
+        """A sum that cannot be taken apart; one of zeros is zero, if that is neutral."""
+        (body,), _ = self._written_out((part,))
+        if NEUTRAL in self.laws and z3.simplify(body).eq(self.zero()):
+            return self.zero()
+        return self._extensional(symbol, (part,), self.sort, kernel, is_total=True)
+
+    def _sections(self, part: Part, axis: int) -> list[Part]:
+        (bodies, variables) = self._written_out((part,))
+        variable, others = variables[0][axis], [v for k, v in enumerate(variables[0]) if k != axis]
+        found = sums.cuts(bodies, self._stands_for, variable, others)
+        if not found:
+            return [part]
+        return [sums.within(part, axis, s, variable) for s in sums.sections(found, _lifted(part.extents[axis]), self._at_most)]
+
+    def _stands_for(self, term: Any) -> Sequence[Any]:
+        known = self.extensional.get(term.get_id())
+        return () if known is None else known.bodies
+
+    def _at_most(self, left: Any, right: Any) -> bool:
+        return self.decide(left <= right) is True
 
     def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index, kernel: Hashable = None) -> Term:
         """See :class:`Logic`."""
         token = self._extensional(symbol, tuple(parts), WHOLE, kernel, is_total=False)
         places = [_lifted(number(i)) for i in index]
-        return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], ELEMENT)(token, *places)
+        return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], self.sort)(token, *places)
 
-    def _extensional(self, symbol: Symbol, parts: tuple[Part, ...], sort: z3.SortRef, kernel: Hashable, is_total: bool) -> z3.ExprRef:
-        """One constant for all uses with the same bodies, written with bound variables that no enclosing body uses."""
+    def _written_out(self, parts: Sequence[Part]) -> tuple[tuple[Any, ...], list[tuple[z3.ArithRef, ...]]]:
+        """Bodies, written with bound variables that no enclosing body uses, and those variables."""
         self._depth += 1
         try:
-            bodies = tuple(part.body(tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents)))) for part in parts)
+            variables = [tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents))) for part in parts]
+            return tuple(_lifted(part.body(own)) for part, own in zip(parts, variables, strict=True)), variables
         finally:
             self._depth -= 1
+
+    def _extensional(self, symbol: Symbol, parts: tuple[Part, ...], sort: z3.SortRef, kernel: Hashable, is_total: bool) -> z3.ExprRef:
+        """One constant for all uses with the same bodies."""
+        bodies, _ = self._written_out(parts)
         key = (symbol, kernel, is_total, self._depth, tuple(part.extents for part in parts), bodies)
         if key not in self._constants:
             constant = z3.Const(self.fresh("r"), sort)
@@ -183,7 +250,7 @@ class SolverLogic:
             family = self._families.setdefault(shape, len(self._families))
             self._constants[key] = constant
             likeness, below = self._inside(bodies)
-            self.extensional[constant.get_id()] = Extensional(constant, parts, is_total, kernel, family, below + 1, likeness, self._side)
+            self.extensional[constant.get_id()] = Extensional(constant, parts, is_total, kernel, bodies, family, below + 1, likeness, self._side)
         return self._constants[key]
 
     def _function(self, key: Any, sorts: list[z3.SortRef], result: z3.SortRef) -> Any:
@@ -229,8 +296,17 @@ class SolverLogic:
             if z3.is_app(term) and term.decl().name() in self._commutative:
                 left, right = term.children()
                 laws.append(term == term.decl()(right, left))
+                laws += self._neutral(term, left, right)
             stack.extend(term.children())
         return found, laws
+
+    def _neutral(self, term: z3.ExprRef, left: z3.ExprRef, right: z3.ExprRef) -> list[z3.BoolRef]:
+        """What a sum with 0 and a product with 1 are, if those laws hold."""
+        law, neutral = {"add": (NEUTRAL, 0), "mul": (UNIT, 1)}[self._commutative[term.decl().name()]]
+        if law not in self.laws:
+            return []
+        constants = [constant for constant, number in self._numbers.values() if number == neutral]
+        return [z3.Or(one != constant, term == other) for constant in constants for one, other in ((left, right), (right, left))]
 
     def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef:
         """Two of one family are equal, or their bodies differ somewhere."""
@@ -252,6 +328,12 @@ class SolverLogic:
 def _commutes(symbol: Symbol) -> bool:
     """Whether the operands of a function may be exchanged without a change of any bit: tensors of one dtype added or multiplied."""
     return symbol.op in ("add", "mul") and dict(symbol.literals) == {"self": "#1", "other": "#2"} and len(set(symbol.dtypes)) == 1
+
+
+def _number_of(symbol: Symbol) -> float | None:
+    """The number that a constant is; None of other symbols."""
+    text = dict(symbol.literals).get("value", "") if symbol.op == "constant" else ""
+    return float(text) if text in ("0", "0.0", "-0.0", "1", "1.0") else None
 
 
 def _lifted(given: Any) -> Any:

@@ -13,12 +13,15 @@ from verify.prover.solve import Answer, Invalid, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
 from verify.smtlib import record
 
+TOGETHER_S = 1.0
+"""The time for a query that can be asked in parts."""
+
 
 class Task:
     """A shared algebra and premises for a set of goals."""
 
-    def __init__(self, timeout_s: float, second_solver: bool) -> None:
-        self.logic = SolverLogic()
+    def __init__(self, timeout_s: float, second_solver: bool, laws: frozenset[str] = frozenset()) -> None:
+        self.logic = SolverLogic(laws=laws)
         self.sizes = Sizes()
         self.timeout_s = timeout_s
         self.second_solver = second_solver
@@ -116,8 +119,9 @@ class Task:
 
     def _answer(self, premises: Sequence[z3.BoolRef], what: Sequence[str], goal: z3.BoolRef, together: bool = False) -> Answer:
         """The answer to one query. ``together``: it can be asked in parts, so that giving up early is better."""
-        answer = ask(self.logic, premises, goal, self.variables(), self.timeout_s, only_alike=together)
-        agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver and isinstance(answer, Valid) else None
+        limit = min(self.timeout_s, TOGETHER_S) if together else self.timeout_s
+        answer = ask(self.logic, premises, goal, self.variables(), limit, only_alike=together)
+        agreed = confirm(answer.smt2, limit) if self.second_solver and isinstance(answer, Valid) else None
         if agreed is False:
             record(what, "unknown", answer.smt2)
             return Undecided(f"the solvers disagree on query {self.asked + 1}: cvc5 finds a model where z3 finds none", answer.smt2, disputed=True)
