@@ -11,16 +11,19 @@ import torch.nn.functional as F
 from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 
+from optimus.passes.mutate_cat import MutateCat
 from optimus.values import value
 from tests.test_conformance import differ, evaluated
 from tests.test_prover import graph, made, with_same_inputs
 from tests.truth import no_term_is_taken_for_a_truth_value  # noqa: F401
 from verify.aten import ACCUMULATIONS, AtenProof, prove_aten
-from verify.judgement import _aten_json
+from verify.judgement import Judgement, _aten_json
 from verify.lowering import Lowered, LoweringError, lower
+from verify.proof import Report, prove_case
 from verify.prover.logic import SolverLogic
 from verify.prover.solve import Valid, ask
 from verify.semantics.logic import Part, Symbol
+from verify.subject import as_subject
 from verify.validation import Reading, validate
 from verify.verdict import CLAIMS, GROUPING, LAWS, NEUTRAL, UNIT, Proved, Refuted, Unmodelled, Verdict
 from verify.witness import real_inputs
@@ -181,6 +184,21 @@ def test_side_conditions_are_shown():
     assert found["requires_grad"] == {"before": [True, False, True], "after": [True, False, True]}
     assert found["side_conditions_agree"] is True
     assert found["used_twice"] == {"before": 1, "after": 1}
+
+
+def test_a_report_says_what_is_proved_at_both_levels():
+    subject = as_subject(MutateCat())
+    report = Report(subject.name, (prove_case(subject, subject.cases[-1]),))
+    assert isinstance(report.verdict, Proved)
+    assert isinstance(report.forward, Proved)
+    assert isinstance(report.backward, Proved)
+    assert (report.verdict.claim, report.forward.claim, report.backward.claim) == ("E0", "E0", "E2")
+    assert report.accumulation == "the order is kept"
+    found = Judgement(subject.name, "BITWISE", report).to_json()
+    assert found["aten"]["backward"]["laws"] == ["congruence", "x + 0 = x"]
+    assert found["aten"]["backward"]["means"] == CLAIMS["E2"].means
+    assert all(part["aten"]["backward"]["verdict"] == "proved" for part in found["proof"] if part["must_fire"])
+    assert "(E0; gradients E2; " in found["line"]
 
 
 # ---------------------------------------------------------------------------------------------------------- wrong pairs
