@@ -51,7 +51,7 @@ ALIASES = {
     "moveaxis": "movedim", "matrix_multiply": "matmul", "special_expit": "sigmoid", "greater": "gt", "greater_equal": "ge", "less": "lt",
     "less_equal": "le", "not_equal": "ne", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arccosh": "acosh", "arcsinh": "asinh",
     "arctanh": "atanh", "special_exp2": "exp2", "special_expm1": "expm1", "special_log1p": "log1p", "special_erf": "erf", "fix": "trunc",
-    "linalg_matmul": "matmul", "special_softmax": "softmax",
+    "linalg_matmul": "matmul", "special_softmax": "softmax", "scalar_tensor": "number_as_tensor",
 }  # fmt: skip
 
 CASTS = {
@@ -131,8 +131,8 @@ _bound: WeakKeyDictionary[Node, tuple[Any, Any, Call | None]] = WeakKeyDictionar
 
 def _bind_function(node: Node) -> Call | None:
     target: Any = node.target
-    if isinstance(target, OpOverload):
-        return _from_schema(node, (target,), base_name(target))
+    if isinstance(target, OpOverload):  # a number may stand for a tensor, as if another overload had been called
+        return _from_schema(node, (target, *_overloads(target.overloadpacket)), base_name(target))
     if isinstance(target, OpOverloadPacket):
         return _from_schema(node, _overloads(target), ALIASES.get(target.__name__, target.__name__))
     if target in ARITHMETIC:

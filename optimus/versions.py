@@ -9,7 +9,55 @@ from typing import Any
 import sympy
 import torch
 from torch._dispatch.python import enable_python_dispatcher
+from torch.fx.experimental import proxy_tensor
 from torch.utils._sympy.functions import Max
+
+
+@contextlib.contextmanager
+def asked_of_sizes(shape_env: Any) -> Iterator[list[Any]]:
+    """Compute on fakes without adding a guard to ``shape_env`` (None: sizes are plain numbers); yields what was taken for true.
+
+    These are the expressions that would have become guards, each with the answer that it got, as one that is true.
+
+    No version has a public way to ask for this; the check that all of them call before guarding is replaced for the while.
+    """
+    taken: list[Any] = []
+    if shape_env is None:
+        yield taken
+        return
+
+    def ask(expression: Any, answer: Any = None) -> None:
+        taken.append(sympy.Eq(expression, answer) if _is_number(answer) else expression if answer else sympy.Not(expression))
+
+    outer = shape_env.__dict__.get("_check_frozen")
+    shape_env._check_frozen = ask
+    try:
+        with shape_env.suppress_guards(), enable_python_dispatcher():
+            yield taken
+    finally:
+        if outer is None:
+            del shape_env._check_frozen
+        else:
+            shape_env._check_frozen = outer
+
+
+@contextlib.contextmanager
+def without_layout_notes() -> Iterator[None]:
+    """Trace without notes on the layout of every tensor, for which sizes would be compared with one another."""
+    notes = proxy_tensor._extract_tensor_metadata  # type: ignore[attr-defined]
+    proxy_tensor._extract_tensor_metadata = lambda *_, **__: None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        proxy_tensor._extract_tensor_metadata = notes  # type: ignore[attr-defined]
+
+
+def forget_answers(shape_env: Any) -> None:
+    """Have ``shape_env`` (None: sizes are plain numbers) ask again what it has answered under suppressed guards."""
+    for name in ("_inner_evaluate_expr", "evaluate_expr"):
+        clear = getattr(getattr(type(shape_env), name, None), "cache_clear", None)
+        if clear is not None:
+            clear()
 
 
 @contextlib.contextmanager
@@ -19,30 +67,16 @@ def no_new_guards(shape_env: Any, refusal: Callable[[str], Exception] | None) ->
     A question that all sizes of 2 and more answer alike ("is this tensor not empty?") gets that answer: only strides
     of empty tensors and of dimensions of extent 1 can turn on it. Any other question raises ``refusal(detail)`` at the end;
     None instead of a refusal: the caller knows that no answer changes the result.
-
-    No version has a public way to ask for this; the check that all of them call before guarding is replaced for the while.
     """
-    if shape_env is None:
+    with asked_of_sizes(shape_env) as taken:
         yield
-        return
-    questions: list[str] = []
+    doubtful = next((t for t in taken if generic_truth(t) is not True), None)
+    if doubtful is not None and refusal is not None:
+        raise refusal(f"{doubtful} would have to be True")
 
-    def ask(expression: Any, answer: Any = None) -> None:
-        if generic_truth(expression) != bool(answer):
-            questions.append(f"{expression} would have to be {answer}")
 
-    outer = shape_env.__dict__.get("_check_frozen")
-    shape_env._check_frozen = ask
-    try:
-        with shape_env.suppress_guards(), enable_python_dispatcher():
-            yield
-    finally:
-        if outer is None:
-            del shape_env._check_frozen
-        else:
-            shape_env._check_frozen = outer
-    if questions and refusal is not None:
-        raise refusal(questions[0])
+def _is_number(answer: Any) -> bool:
+    return not isinstance(answer, (bool, sympy.logic.boolalg.BooleanAtom))
 
 
 def generic_truth(expression: Any) -> bool | None:

@@ -714,6 +714,75 @@ for name, overload in overloads():
             if isinstance(made, torch.Tensor) and not set(storages(fake)) & {s for n in fake.all_input_nodes for s in storages(n)}:
                 SWEPT.append(Case(ELEMENTWISE, program, 8, f"{name}-{str(dtype)[6:]}"))
 
+# what only ATen-IR has ------------------------------------------------------------------------------------------------
+
+aten = torch.ops.aten
+for dtype in (f32, bf16, i64, boolean):
+    case("zeros", aten.zeros.default, [2, 3], dtype=dtype)
+    case("ones", aten.ones.default, [3, 0, 2], dtype=dtype)
+    case("full", aten.full.default, [2], 1, dtype=dtype)
+    case("new_zeros", aten.new_zeros.default, x(2, 3, dtype=dtype), [4])
+    case("new_ones", aten.new_ones.default, x(2, dtype=dtype), [])
+    case("new_full", aten.new_full.default, x(2, dtype=dtype), [2, 2], True)
+    case("zeros_like", aten.zeros_like.default, x(2, 3, dtype=dtype))
+    case("ones_like", aten.ones_like.default, x(0, 3, dtype=dtype))
+    case("full_like", aten.full_like.default, x(2, 3, dtype=dtype), 1)
+case("full", aten.full.default, [2, 2], -0.0)
+case("full", torch.full, (2, 3), math.inf)
+case("zeros", torch.zeros, (2, 3))
+case("zeros_like", aten.zeros_like.default, x(2, 3), dtype=f16)
+case("new_zeros", aten.new_zeros.default, x(2, 3), [1], dtype=i64)
+for number in (0.0, -2, 3, True):
+    case("number_as_tensor", aten.scalar_tensor.default, number, dtype=f32)
+case("number_as_tensor", torch.scalar_tensor, 2, dtype=i64)
+case("sym_size", aten.sym_size.int, x(2, 3), -1)
+case("sym_size", aten.sym_size.int, x(0, 3), 0)
+case("sym_numel", aten.sym_numel.default, x(2, 3, 4))
+case("sym_numel", aten.sym_numel.default, x())
+refused("new_zeros", aten.new_zeros.default, x(2), [-1])
+refused("full", aten.full.default, [2, -3], 1)
+
+for layout in LAYOUTS:
+    for at in (0, 2, -1, -3):
+        case("select_backward", aten.select_backward.default, x(2, 4, layout=layout), [2, 3, 4], 1, at)
+        case("select_backward", aten.select_backward.default, x(3, 4, layout=layout), [3, 4, 3], -1, at)
+    for start, end, step in ((0, 3, 1), (1, 9, 2), (-4, -1, 1), (2, 5, 3), (3, 3, 1), (-9, 9, 1), (None, None, 2)):
+        length = len(range(*slice(start, end, step).indices(5)))
+        case(
+            "slice_backward", aten.slice_backward.default, x(2, length, layout=layout), [2, 5], 1, start or 0, 2**63 - 1 if end is None else end, step
+        )
+case("slice_backward", aten.slice_backward.default, x(0, 3), [0, 3], 0, 0, 9, 1)
+case("slice_backward", aten.slice_backward.default, x(2, dtype=bf16), [4], -1, 2, 4, 1)
+refused("select_backward", aten.select_backward.default, x(2, 4), [2, 3, 4], 1, 3)
+refused("select_backward", aten.select_backward.default, x(2, 4), [2, 3, 4], 3, 0)
+refused("slice_backward", aten.slice_backward.default, x(2, 3), [2, 5], 1, 0, 2, 1)
+
+
+def normalised_rows(given: Input, over: tuple[int, ...], weight: bool, bias: bool, mask: list[bool]) -> None:
+    """A layer norm and its gradients, by its own statistics."""
+    wide = Input("g", given.shape, given.dtype, False, given.layout)
+    inputs = [
+        Input("a", given.shape, given.dtype, False, given.layout),
+        wide,
+        Input("v", over, given.dtype, False),
+        Input("w", over, given.dtype, False),
+    ]
+    affine = v if weight else None, w if bias else None
+    forward = s("r", aten.native_layer_norm.default, a, over, *affine, 1e-3)
+    taken = [s(name, operator.getitem, Var("r"), k) for name, k in (("m", 1), ("d", 2))]
+    back = s("z", aten.native_layer_norm_backward.default, Var("g"), a, over, Var("m"), Var("d"), *affine, mask)
+    parts = [s(f"z{k}", operator.getitem, Var("z"), k) for k in range(3)]
+    kept = " ".join(f"z{k}" for k in range(3) if mask[k])
+    steps("native_layer_norm_backward", inputs, forward, *taken, back, *parts, outputs=kept, ulps=512)
+
+
+for layout in LAYOUTS:
+    for over in ((4,), (3, 4), (2, 3, 4)):
+        normalised_rows(x(2, 3, 4, layout=layout, dtype=f64), over, True, True, [True, True, True])
+        normalised_rows(x(2, 3, 4, layout=layout, dtype=f64), over, True, False, [True, True, False])
+    normalised_rows(x(2, 3, 4, layout=layout, dtype=f64), (4,), False, False, [True, False, False])
+    normalised_rows(x(2, 3, 4, layout=layout, dtype=f64), (3, 4), True, True, [False, False, True])
+
 # writes ---------------------------------------------------------------------------------------------------------------
 
 WRITE = "write"

@@ -79,13 +79,13 @@ def test_solvers_that_disagree_are_an_error_that_says_which_query(judge, capsys,
 def test_a_solver_that_gives_up_on_confirming_shows_in_the_count(judge, capsys, monkeypatch):
     monkeypatch.setattr(verify.prover.task, "confirm", lambda smt2, timeout_s: None)
     assert judge() == 0
-    assert "(E0; 0 of " in said(capsys)
+    assert "(E0; gradients E0; 0 of " in said(capsys)
 
 
 def test_queries_are_written(judge, capsys, tmp_path):
     assert judge("--smt2", "queries") == 0
     files = list((tmp_path / "queries").rglob("*.smt2"))
-    assert f"twice: {len(files)} queries of 7 parts written to queries; all were asked anew" in said(capsys)
+    assert f"twice: {len(files)} queries of 9 parts written to queries; all were asked anew" in said(capsys)
 
 
 def test_the_cache_is_used_and_said(judge, capsys, monkeypatch, tmp_path):

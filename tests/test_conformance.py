@@ -62,6 +62,10 @@ def function(symbol: Symbol) -> Callable[..., torch.Tensor]:
             return lambda t, *extents: torch.as_tensor(t, dtype=result) / math.prod(extents)
         case "read_wide":
             return lambda t: t.to(result)
+        case "standardised":
+            return lambda t, mean, rstd: ((t.double() - mean.double()) * rstd.double()).to(result)
+        case "norm_backward":
+            return lambda *parts: gradient_of_row(*(filled(part, torch.float64) for part in parts)).to(result)
         case "pick":
             return lambda part, at: {(): filled(part, result)[at.body(())]}
         case op if op in ROWS:
@@ -82,6 +86,12 @@ def normalised(row: torch.Tensor, literals: dict[str, Any], result: torch.dtype)
 
 def inverse_deviation(row: torch.Tensor, literals: dict[str, Any], result: torch.dtype) -> torch.Tensor:
     return (1 / torch.sqrt(row.double().var(correction=0) + literals["eps"])).to(result)
+
+
+def gradient_of_row(gradient: torch.Tensor, row: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor) -> torch.Tensor:
+    """Of a normalised row, by the formula of https://arxiv.org/abs/1607.06450."""
+    seen = (row - mean) * rstd
+    return rstd * (gradient - gradient.mean() - seen * (gradient * seen).mean())
 
 
 ROWS: dict[str, Callable[[torch.Tensor, dict[str, Any], torch.dtype], torch.Tensor]] = {
@@ -351,7 +361,9 @@ class Named(Interpreter):
 
 
 SUMS = {"linear", "optimus::group_linear", "mm", "bmm", "addmm", "baddbmm", "matmul", "einsum"}
-ROW_OPERATORS = {op for op, meaning in TABLE.items() if meaning.__module__ == "verify.semantics.reduce"}
+ROW_OPERATORS = {"native_layer_norm", "native_layer_norm_backward"} | {
+    op for op, meaning in TABLE.items() if meaning.__module__ == "verify.semantics.reduce"
+}
 
 
 @pytest.mark.parametrize("op", sorted(set(TABLE) - SUMS - ROW_OPERATORS | {WRITE}))

@@ -41,7 +41,7 @@ def test_what_is_wrong_at_one_alone_is_refuted_there(small_pattern):
     report = prove(small_pattern(AT_ONE.format("tx.call(torch.neg, found)")))
     assert all(isinstance(p.verdict, Proved) for p in report.parts)
     assert isinstance(report.verdict, Refuted)
-    assert report.refuted[1].counterexample.sizes["n"] == 1
+    assert report.counterexample[1].sizes["n"] == 1
     assert report.edges.counts() == {"proved": 3, "refuted": 3}
     assert report.edges.wrong[0].name == "there_and_back, n = 1"
     assert "in there_and_back, for n = 1" in str(report)

@@ -38,6 +38,11 @@ def test_case_fires_and_is_proved(pattern, case):
     assert proof.fired
     assert proof.verdict.queries > 0
     assert proof.verdict.confirmed == proof.verdict.queries
+    assert proof.aten is not None
+    assert proof.aten.sides is not None
+    assert proof.aten.sides.agree
+    for verdict in proof.aten.verdicts:
+        assert isinstance(verdict, Proved), explain(verdict)
 
 
 @pytest.mark.parametrize(("pattern", "case"), DECLINES, ids=_id)

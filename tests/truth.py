@@ -18,6 +18,7 @@ import z3
 STRUCTURAL = {
     ("tensor.py", "same_number"): "products are compared factor by factor, as expressions",
     ("reshape.py", "_covers"): "products are compared factor by factor, as expressions",
+    ("validation.py", "_element"): "products are compared factor by factor, as expressions",
     ("validation.py", "_kept_apart"): "products are compared factor by factor, as expressions",
     ("logic.py", "_extensional"): "terms are keys of a dictionary",
     ("sizes.py", "_size"): "terms are keys of a dictionary",

@@ -23,6 +23,7 @@ from rich.text import Text
 from fuzz.templates import captured
 from optimus.pattern import Case, Pattern
 from optimus.plan import Plan, default_plan, lookup, patterns
+from verify.aten import AtenProof, Sides
 from verify.cache import Cache, default_folder
 from verify.cli import UsageError
 from verify.judgement import EXIT, Judgement, declined
@@ -30,8 +31,8 @@ from verify.judgement import judge as judge_subject
 from verify.models import ModelError, ModelReport, check_model
 from verify.smtlib import Export, ExportError, recording
 from verify.subject import PatternSubject
+from verify.verdict import Proved, Verdict, tidy, word
 from verify.verdict import explain as explain_verdict
-from verify.verdict import tidy, word
 from verify.versions import versions
 
 COLOURS = {"proved": "green", "refuted": "red"}
@@ -178,6 +179,8 @@ def _show(console: Console, judgement: Judgement) -> None:
         what = "proof" if part.case.must_fire else "decline"
         result = declined(part) or explain_verdict(part.verdict)
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
+        if part.aten is not None:
+            _show_aten(table, part.case.name, part.aten)
     general = judgement.proof.general
     result = "not stated: number of pieces and rank as in the cases" if general is None else explain_verdict(general)
     table.add_row("proof", "the rule in general", Text(result, style="yellow" if general is None else COLOURS.get(word(general), "yellow")))
@@ -198,10 +201,34 @@ def _show(console: Console, judgement: Judgement) -> None:
     _show_fault(console, judgement)
 
 
+def _show_aten(table: Table, name: str, proof: AtenProof) -> None:
+    """A row for each graph at ATen-IR."""
+    table.add_row("ATen forward", name, _coloured(proof.forward))
+    if proof.backward is None:
+        text = "no output requires a gradient, before and after" if isinstance(proof.forward, Proved) else "not asked"
+        table.add_row("ATen backward", name, text)
+        return
+    told = _coloured(proof.backward)
+    if isinstance(proof.backward, Proved) and proof.sides is not None:
+        told.append(f"; by {', '.join(proof.backward.ledger)}; {_sides(proof.sides)}; accumulation: {proof.accumulation}")
+    table.add_row("ATen backward", name, told)
+
+
+def _sides(sides: Sides) -> str:
+    """The side conditions of a proof of gradients, in words."""
+    none = ", ".join(sides.without[0])
+    assumed = f"; as PyTorch takes its branches where {', '.join(sides.assumed)}" if sides.assumed else ""
+    return f"None for {none or 'no input'}, before and after; requires_grad of outputs unchanged{assumed}"
+
+
+def _coloured(verdict: Verdict) -> Text:
+    return Text(explain_verdict(verdict), style=COLOURS.get(word(verdict), "yellow"))
+
+
 def _show_fault(console: Console, judgement: Judgement) -> None:
-    if judgement.proof.refuted is not None:
-        name, verdict = judgement.proof.refuted
-        console.print(f"\ncounterexample in {name}, {verdict.counterexample}", markup=False)
+    if judgement.proof.counterexample is not None:
+        name, seen = judgement.proof.counterexample
+        console.print(f"\ncounterexample in {name}, {seen}", markup=False)
         return
     if judgement.fuzz.finding is not None:
         folder = save_finding(judgement)

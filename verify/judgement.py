@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from verify import edges
+from verify.aten import AtenProof
 from verify.cache import Cache
 from verify.differential import Comparison, differential
 from verify.fuzzing import FuzzReport, hunt
@@ -63,8 +64,11 @@ class Judgement:
         if self.verdict == "vacuous":
             return f"none of {self.fuzz.tried} fuzzed programs made it fire"
         proved = sum(p.case.must_fire for p in self.proof.parts)
+        gradients = f"gradients {back.claim}; " if isinstance(back := self.proof.backward, Proved) else ""
         scope = "the rule in general and " if self.proof.general is not None else ""
-        parts = [f"{scope}{proved} cases for all sizes ({verdict.claim}; {verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"]
+        parts = [
+            f"{scope}{proved} cases for all sizes ({verdict.claim}; {gradients}{verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"
+        ]
         parts.append(f"{self.fuzz.fired} of {self.fuzz.tried} fuzzed programs rewritten without a difference")
         parts.append(f"{len(self.runs)} differential runs")
         return ", ".join(parts)
@@ -81,6 +85,7 @@ class Judgement:
             "general": None if self.proof.general is None else _verdict_json(self.proof.general),
             "covered": self.proof.covered,
             "edges": None if self.proof.edges is None else edges.to_json(self.proof.edges),
+            "aten": _level_json(self.proof),
             "fuzz": {
                 "tried": self.fuzz.tried,
                 "fired": self.fuzz.fired,
@@ -105,7 +110,8 @@ def _case_json(part: CaseProof) -> dict[str, Any]:
         "fired": part.fired,
         "seconds": round(part.seconds, 3),
     }
-    return found | _verdict_json(part.verdict) | ({"text": said} if (said := declined(part)) else {})
+    aten = {"aten": None if part.aten is None else _aten_json(part.aten)}
+    return found | _verdict_json(part.verdict) | ({"text": said} if (said := declined(part)) else {}) | aten
 
 
 def declined(part: CaseProof) -> str:
@@ -115,13 +121,44 @@ def declined(part: CaseProof) -> str:
     return f"declined: {part.case.reason}{', cached' if part.verdict.cached else ''}"
 
 
+def _aten_json(proof: AtenProof) -> dict[str, Any]:
+    """The verdicts at ATen-IR, and the side conditions of the statement about gradients."""
+    found: dict[str, Any] = {
+        "forward": _verdict_json(proof.forward),
+        "backward": None if proof.backward is None else _verdict_json(proof.backward),
+        "seconds": round(proof.seconds, 3),
+    }
+    sides = proof.sides
+    if sides is None:
+        return found
+    return found | {
+        "inputs": list(sides.wanted),
+        "without_gradient": {"before": list(sides.without[0]), "after": list(sides.without[1])},
+        "requires_grad": {"before": list(sides.requires_grad[0]), "after": list(sides.requires_grad[1])},
+        "side_conditions_agree": sides.agree,
+        "used_twice": {"before": sides.fan_out[0], "after": sides.fan_out[1]},
+        "accumulation": proof.accumulation,
+        "assumed_sizes": list(sides.assumed),
+    }
+
+
+def _level_json(report: Report) -> dict[str, Any]:
+    """What is proved at ATen-IR over all cases."""
+    forward, backward = report.forward, report.backward
+    return {
+        "forward": None if forward is None else _verdict_json(forward),
+        "backward": None if backward is None else _verdict_json(backward),
+        "accumulation": report.accumulation,
+    }
+
+
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     found: dict[str, Any] = {"verdict": word(verdict), "text": explain(verdict)}
     match verdict:
-        case Proved(claim, queries, confirmed, _, cached):
+        case Proved(claim, queries, confirmed):
             says = CLAIMS[claim]
-            found |= {"claim": claim, "means": says.means, "laws": list(says.laws), "gradients": says.gradients}
-            found |= {"queries": queries, "confirmed": confirmed, "cached": cached}
+            found |= {"claim": claim, "means": says.means, "laws": list(verdict.ledger), "gradients": says.gradients}
+            found |= {"queries": queries, "confirmed": confirmed, "cached": verdict.cached}
         case Refuted(counterexample):
             found["counterexample"] = {
                 "what": counterexample.what,

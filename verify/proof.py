@@ -15,6 +15,7 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
+from verify.aten import ACCUMULATIONS, AtenProof, Sides, prove_aten
 from verify.cache import Cache, remembered
 from verify.content import case_key, general_key
 from verify.edges import Edges, prove_edges
@@ -23,13 +24,16 @@ from verify.prover.rules import prove_rule
 from verify.smtlib import Export, asked_for, recording
 from verify.subject import Subject, as_subject
 from verify.validation import TIMEOUT_S, validate
-from verify.verdict import Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
+from verify.verdict import Counterexample, Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
 from verify.versions import versions
 
 
 @dataclass(frozen=True)
 class CaseProof:
-    """What became of one case or decline. ``before`` and ``after``: the code of its graph."""
+    """What became of one case or decline. ``before`` and ``after``: the code of its graph.
+
+    ``verdict`` is that at Torch-IR; ``aten`` has those at ATen-IR, of cases that fired and were proved there.
+    """
 
     case: Case
     fired: bool
@@ -37,6 +41,12 @@ class CaseProof:
     seconds: float
     before: str = field(default="", repr=False)
     after: str = field(default="", repr=False)
+    aten: AtenProof | None = None
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """At both levels."""
+        return [self.verdict, *([] if self.aten is None else self.aten.verdicts)]
 
 
 @dataclass(frozen=True)
@@ -52,11 +62,17 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """Proved only if every case fired and was proved, also at sizes 0 and 1 where it fired, every decline declined for its
-        reason, and the general rule is proved.
+        """Proved only if every case fired and was proved, at both levels, also at sizes 0 and 1 where it fired, every decline declined
+        for its reason, and the general rule is proved.
+
+        The claim is that about outputs; gradients have their own, see :attr:`backward`.
         """
-        parts = [p.verdict for p in self.parts] + ([] if self.general is None else [self.general])
-        return worst(parts + (self.edges.verdicts if self.edges is not None else []))
+        others = ([] if self.general is None else [self.general]) + (self.edges.verdicts if self.edges is not None else [])
+        all_ = worst([v for p in self.parts for v in p.verdicts] + others)
+        if not isinstance(all_, Proved):
+            return all_
+        outputs = worst([v for p in self.parts for v in (p.verdict, *([] if p.aten is None else [p.aten.forward]))] + others)
+        return replace(all_, claim=outputs.claim, laws=outputs.laws) if isinstance(outputs, Proved) else outputs
 
     @property
     def covered(self) -> str:
@@ -66,17 +82,38 @@ class Report:
         return "any sizes; number of pieces and rank as in the cases"
 
     @property
-    def refuted(self) -> tuple[str, Refuted] | None:
-        """The first case that is refuted."""
-        found = [(p.case.name, p.verdict) for p in self.parts] + [(e.case, e.verdict) for e in (self.edges.wrong if self.edges else ())]
-        return next(((name, verdict) for name, verdict in found if isinstance(verdict, Refuted)), None)
+    def forward(self) -> Verdict | None:
+        """That of all cases at ATen-IR; None if none came that far."""
+        return _over([p.aten.forward for p in self.parts if p.aten is not None])
+
+    @property
+    def backward(self) -> Verdict | None:
+        """That of the gradients of all cases that have any; None if none has."""
+        return _over([p.aten.backward for p in self.parts if p.aten is not None and p.aten.backward is not None])
+
+    @property
+    def accumulation(self) -> str:
+        """What is proved of the order in which the gradients of several uses are added."""
+        found = {p.aten.accumulation for p in self.parts if p.aten is not None and p.aten.backward is not None}
+        return next((a for a in ACCUMULATIONS if a in found), ACCUMULATIONS[0])
+
+    @property
+    def counterexample(self) -> tuple[str, Counterexample] | None:
+        """The first one, and the name of the case in which it was found."""
+        found = [(p.case.name, v) for p in self.parts for v in p.verdicts]
+        found += [(e.case, e.verdict) for e in (self.edges.wrong if self.edges else ()) if e.verdict is not None]
+        return next(((name, v.counterexample) for name, v in found if isinstance(v, Refuted)), None)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {explain(self.verdict)}"]
-        if self.refuted is not None:
-            name, verdict = self.refuted
-            lines.append(f"in {name}, {verdict.counterexample}")
+        found = self.counterexample
+        if found is not None:
+            lines.append(f"in {found[0]}, {found[1]}")
         return "\n".join(lines)
+
+
+def _over(verdicts: list[Verdict]) -> Verdict | None:
+    return worst(verdicts) if verdicts else None
 
 
 def prove(
@@ -147,7 +184,7 @@ def prove_case(subject: Subject, case: Case, timeout_s: float = TIMEOUT_S, secon
     return remembered(cache, lambda: case_key(subject, case, timeout_s, second_solver), compute, _pack, unpack)
 
 
-KEPT: tuple[type, ...] = ()
+KEPT: tuple[type, ...] = (AtenProof, Sides)
 """The dataclasses besides :class:`Proved` that a :class:`CaseProof` holds and the cache keeps. One that holds another is proved anew."""
 
 
@@ -164,7 +201,10 @@ def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: b
     except Exception as error:  # noqa: BLE001 - the subject is the user's
         return CaseProof(case, False, Unknown(f"{case.name}: the pass raised {type(error).__name__}: {error}"), time.monotonic() - start)
     verdict = _verdict(case, before, after, journal, timeout_s, second_solver)
-    return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, before.code.strip(), after.code.strip())
+    aten = None
+    if journal.rewrites and case.must_fire and isinstance(verdict, Proved):
+        aten = prove_aten(before, after, timeout_s=timeout_s, second_solver=second_solver, called=size_symbols(case, before))
+    return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, before.code.strip(), after.code.strip(), aten)
 
 
 def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journal, timeout_s: float, second_solver: bool) -> Verdict:

@@ -54,6 +54,28 @@ def asked_for(name: str) -> Iterator[None]:
         _part.reset(token)
 
 
+@contextlib.contextmanager
+def attempt() -> Iterator[list[Query]]:
+    """Queries inside go into the list alone, for :func:`pass_on` if the attempt is what a result rests on."""
+    found: list[Query] = []
+    token = _lists.set((found,))
+    try:
+        yield found
+    finally:
+        _lists.reset(token)
+
+
+def pass_on(queries: Sequence[Query]) -> None:
+    """Tell those who are recording of queries that were set aside."""
+    for found in _lists.get():
+        found += queries
+
+
+def asked_part() -> str:
+    """What queries are asked for now."""
+    return _part.get()
+
+
 def is_recording() -> bool:
     """Whether somebody wants the queries."""
     return bool(_lists.get())

@@ -24,7 +24,7 @@ from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number, same_number
 from verify.structure import validation_key
-from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain
+from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, proved
 from verify.witness import DRAWS, FEW, witness
 
 TIMEOUT_S = 20.0
@@ -35,6 +35,24 @@ DEPTH = 10_000
 """Python's recursion limit while terms are built; they nest as deep as the graph."""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How two graphs are read.
+
+    ``grad``: whether gradients are recorded at their entry. ``differentiated``: they stand behind autograd (ATen-IR), so that
+    ``detach`` is a view of everything. ``laws``: names of :data:`verify.verdict.LAWS` that may be used. ``replayed``: a
+    difference is shown on real tensors; otherwise it is reported as unknown, which is for those who then ask again.
+    """
+
+    grad: bool = True
+    differentiated: bool = False
+    laws: frozenset[str] = frozenset()
+    replayed: bool = True
+
+
+TORCH_IR = Reading()
+
+
 def validate(
     before: GraphModule,
     after: GraphModule,
@@ -42,7 +60,7 @@ def validate(
     private: frozenset[int] = frozenset(),
     timeout_s: float = TIMEOUT_S,
     second_solver: bool = True,
-    grad: bool = True,
+    reading: Reading = TORCH_IR,
 ) -> Verdict:
     """Whether ``after`` computes what ``before`` computes, outputs, memory they share, and inputs at the end.
 
@@ -53,7 +71,7 @@ def validate(
     start = time.monotonic()
     try:
         with _deep():
-            proof = _Proof(before, after, private, timeout_s, second_solver, grad)
+            proof = _Proof(before, after, private, timeout_s, second_solver, reading)
             return proof.run(start)
     except UnmodelledError as error:
         return Unmodelled(str(error))
@@ -105,21 +123,23 @@ Failure = _Disagreement | Undecided | None
 
 
 class _Proof:
-    def __init__(self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, grad: bool) -> None:
+    def __init__(
+        self, before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool, reading: Reading
+    ) -> None:
         self.before, self.after = before, after
         self.private = private
-        self.grad = grad
-        self.task = Task(timeout_s, second_solver)
+        self.reading = reading
+        self.task = Task(timeout_s, second_solver, reading.laws)
         self.pairs = _corresponding(before, after)
         self.seen: Refuted | None = None
 
     def run(self, start: float) -> Verdict:
-        task = self.task
+        task, reading = self.task, self.reading
         inputs = {str(k): self._input(str(k), node) for k, (node, _) in enumerate(self.pairs)}
         task.assume()
         self.other_size = task.other_sizes([pair for one, other in self.pairs for pair in _sizes(one, other)]).term
-        left = Evaluator(task.logic, task.sizes.term, self.grad).run(self.before, inputs)
-        right = Evaluator(task.logic, self.other_size, self.grad).run(self.after, inputs)
+        left = Evaluator(task.logic, task.sizes.term, reading.grad, reading.differentiated).run(self.before, inputs)
+        right = Evaluator(task.logic, self.other_size, reading.grad, reading.differentiated).run(self.after, inputs)
         if left.raises:
             return Vacuous(f"the first graph raises for all sizes, at {left.raises}")
         if task.contradictory(left.required):
@@ -131,13 +151,13 @@ class _Proof:
             return self.seen or self._replay(found)
         if isinstance(found, Undecided):
             return self._tried(found)
-        return Proved("E1" if task.reordered else "E0", task.queries, task.confirmed, time.monotonic() - start)
+        return proved(task.logic.laws, task.reordered, task.queries, task.confirmed, time.monotonic() - start)
 
     def _input(self, name: str, node: Node) -> Any:
         found = value(node)
         if isinstance(found, torch.Tensor):
             dims = tuple(self.task.sizes.term(s) for s in found.shape)
-            return Tensor(dims, lambda i: self.task.logic.element(name, _flat_index(dims, i)), found.dtype)
+            return Tensor(dims, lambda i: _element(self.task.logic, name, dims, i), found.dtype)
         if isinstance(found, (torch.SymInt, int)):
             return self.task.sizes.term(found)
         if found is MISSING:
@@ -291,20 +311,28 @@ class _Proof:
 
     def _tried(self, failed: Undecided) -> Verdict:
         """Where the solver gave up, real tensors of small sizes may still show a difference."""
-        found = None if failed.disputed else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
+        found = (
+            None
+            if failed.disputed or not self.reading.replayed
+            else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
+        )
         return found if isinstance(found, Refuted) else Unknown(failed.reason)
 
     def _replay(self, failed: _Disagreement) -> Verdict:
         """What real tensors of the sizes found show, or, where they show nothing, larger ones."""
         found = self._witnessed(failed, DRAWS)
-        larger = {} if isinstance(found, Refuted) else self.task.larger_sizes()
+        if isinstance(found, Refuted) or not self.reading.replayed:
+            return found
+        larger = self.task.larger_sizes()
         again = self._witnessed(replace(failed, sizes=larger), DRAWS) if larger else found
         return again if isinstance(again, Refuted) else found
 
     def _witnessed(self, failed: _Disagreement, draws: Sequence[str]) -> Verdict:
-        signed_zeros = not self.task.logic.has_sums
+        if not self.reading.replayed:
+            return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}")
+        exact = not self.task.logic.has_sums and not self.reading.laws
         try:
-            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=signed_zeros, draws=draws)
+            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=exact, draws=draws)
         except KeyError:
             return Unknown(f"{failed.what}: differs in the semantics, but no sizes were found to replay it with")
         if not seen:
@@ -318,12 +346,20 @@ def _kept_apart(extent: Any, other: Any) -> Product | None:
     return next((e for e in products if e.static), products[0] if products else None)
 
 
-def _flat_index(dims: tuple[Any, ...], index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index of an input, places along products taken apart."""
+def _element(logic: Any, name: str, dims: tuple[Any, ...], index: tuple[Any, ...]) -> Any:
+    """An element of an input, places along products taken apart.
+
+    The factors of a place may stand in another order than those of the extent; that order goes into the name, for it tells
+    which element is meant. That such an element is also one of another order, or at a number, is then not known.
+    """
     flat: list[Any] = []
     for extent, i in zip(dims, index, strict=True):
-        flat += i.parts if isinstance(extent, Product) and isinstance(i, Place) and i.factors == extent.factors else (number(i),)
-    return tuple(flat)
+        if isinstance(extent, Product) and isinstance(i, Place) and Product(i.factors).same_factors(extent):
+            flat += i.parts
+            name += "" if i.factors == extent.factors else f", by {i.factors}"
+        else:
+            flat.append(number(i))
+    return logic.element(name, tuple(flat))
 
 
 def _shown(gm: GraphModule) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -20,13 +20,28 @@ DERIVATIVES = (
     "the proof holds in every algebra of the operators, that of values with tangents included: all derivatives agree in exact "
     "arithmetic; what no proof of values covers (requires_grad, inputs that reach no output, detach and no_grad) is compared on the graphs"
 )
+CONGRUENCE, SUMS = "congruence", "sums of equal summands are equal"
 CLAIMS = {
-    "E0": Claim("the same term, bit for bit whatever the operators compute", ("congruence",), DERIVATIVES),
-    "E1": Claim(
-        "the same up to rounding: the same summands added in any order, or kernels fused otherwise",
-        ("congruence", "sums of equal summands are equal"),
-        DERIVATIVES,
-    ),
+    "E0": Claim("the same term, bit for bit whatever the operators compute", (CONGRUENCE,), DERIVATIVES),
+    "E1": Claim("the same up to rounding: the same summands added in any order, or kernels fused otherwise", (CONGRUENCE, SUMS), DERIVATIVES),
+    "E2": Claim("the same by laws that hold but for the sign of a zero and the payload of a NaN; sums as in E1", (CONGRUENCE, SUMS), DERIVATIVES),
+}
+
+GROUPING, NEUTRAL, UNIT = "grouping", "neutral", "unit"
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law that a proof may use besides congruence, and the best claim that is left then."""
+
+    text: str
+    claim: str
+
+
+LAWS = {
+    GROUPING: Law("additions may be grouped and ordered otherwise, and a sum over a range is that of the sums over its sections", "E1"),
+    NEUTRAL: Law("x + 0 = x", "E2"),
+    UNIT: Law("x * 1 = x", "E2"),
 }
 
 
@@ -34,15 +49,29 @@ CLAIMS = {
 class Proved:
     """Equal for all sizes that the premises admit.
 
-    ``claim``: a key of :data:`CLAIMS`. ``queries`` were asked, ``confirmed`` of them by a second solver too. ``cached``: not
-    now, but when the same was proved before (see :mod:`verify.cache`).
+    ``claim``: a key of :data:`CLAIMS`. ``queries`` were asked, ``confirmed`` of them by a second solver too. ``laws``: all
+    that the proof stands on; those of the claim where none are given. ``cached``: not now, but when the same was proved before
+    (see :mod:`verify.cache`).
     """
 
     claim: str
     queries: int
     confirmed: int
     seconds: float
+    laws: tuple[str, ...] = ()
     cached: bool = field(default=False, compare=False)
+
+    @property
+    def ledger(self) -> tuple[str, ...]:
+        """The laws that the proof uses."""
+        return self.laws or CLAIMS[self.claim].laws
+
+
+def proved(laws: Iterable[str], reordered: bool, queries: int, confirmed: int, seconds: float) -> Proved:
+    """A proof by ``laws``, names of :data:`LAWS`. ``reordered``: sums by different kernels were taken for equal."""
+    used = [LAWS[name] for name in LAWS if name in set(laws)]
+    texts = (CONGRUENCE, *([SUMS] if reordered else []), *(law.text for law in used))
+    return Proved(max(["E1" if reordered else "E0", *(law.claim for law in used)]), queries, confirmed, seconds, texts)
 
 
 @dataclass(frozen=True)
@@ -147,5 +176,6 @@ def worst(verdicts: list[Verdict]) -> Verdict:
         sum(v.queries for v in proved),
         sum(v.confirmed for v in proved),
         sum(v.seconds for v in proved),
+        tuple(dict.fromkeys(law for v in proved for law in v.ledger)),
         cached=all(v.cached for v in proved),
     )

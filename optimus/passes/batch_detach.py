@@ -27,6 +27,11 @@ def functions(*xs):
     return sum(torch.detach(torch.tanh(x)) for x in xs)
 
 
+@fires(*["n, k"] * 5)
+def beside_the_gradient(*xs):
+    return torch.cat([x * x.detach() for x in xs])
+
+
 @declines("too_few", *["n, k"] * 4)
 def four(*xs):
     return torch.cat([x.detach() * 2 for x in xs])
@@ -68,7 +73,7 @@ class BatchDetach(HorizontalPattern):
         "too_few": "at least min_fuse_set_size members of one shape stand near each other and do not need one another",
         "row_major": "the operand of each member is contiguous",
     }
-    cases = (methods, functions)
+    cases = (methods, functions, beside_the_gradient)
     declines = (four, transposed, returned, written)
 
     @staticmethod

@@ -61,14 +61,14 @@ class Laws:
     """The functions of which more is known than congruence, by number."""
 
     sort: z3.SortRef
-    _commutative: set[int] = field(default_factory=set)
+    _commutative: dict[int, str] = field(default_factory=dict)
     _additions: dict[int, _Addition] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def note(self, symbol: Symbol, function: z3.FuncDeclRef) -> None:
         """Remember what is known of the function that stands for ``symbol``."""
         if commutes(symbol):
-            self._commutative.add(function_number(function))
+            self._commutative[function_number(function)] = symbol.op
         addition = _addition(symbol)
         if addition is not None:
             self._additions[function_number(function)] = addition
@@ -76,6 +76,10 @@ class Laws:
     def _name(self, *what: str) -> str:
         """A name for the solvers that no text of a program gets into."""
         return f"{what[0]}_{self._numbers.setdefault(what, len(self._numbers))}"
+
+    def commutative(self, term: Any) -> str | None:
+        """The operator of a term, given by its handle, whose operands may be exchanged; None of others."""
+        return self._commutative.get(function_of(term))
 
     def of(self, term: Any, in_sum: bool) -> Iterator[tuple[Stage, z3.BoolRef]]:
         """What is known of a term, given by its handle. ``in_sum``: it is a summand of a sum that one kernel adds up."""

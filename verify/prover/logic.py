@@ -14,11 +14,13 @@ from typing import Any
 
 import z3
 
-from verify.prover.laws import Laws, Stage
+from verify.prover import sums
+from verify.prover.laws import Laws, Stage, commutes
 from verify.prover.session import Session
-from verify.prover.terms import function_of, walk
+from verify.prover.terms import function_of, walk, wrapped
 from verify.semantics.logic import Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
+from verify.verdict import GROUPING, NEUTRAL, UNIT
 
 ELEMENT = z3.DeclareSort("T")
 WHOLE = z3.DeclareSort("U")
@@ -49,20 +51,29 @@ class Extensional:
 
 @dataclass
 class SolverLogic:
-    """An instance of :class:`verify.semantics.logic.Logic`. ``premises`` hold throughout."""
+    """An instance of :class:`verify.semantics.logic.Logic`. ``premises`` hold throughout.
+
+    ``laws``: names of :data:`verify.verdict.LAWS` that hold besides. Where additions may be grouped, elements are numbers of which
+    only additions are known, so that what is proved is what holds of sums of arbitrary summands.
+    """
 
     premises: list[z3.BoolRef] = field(default_factory=list)
+    laws: frozenset[str] = frozenset()
     extensional: dict[int, Extensional] = field(default_factory=dict)
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
     _families: dict[Any, int] = field(default_factory=dict)
-    _laws: Laws = field(default_factory=lambda: Laws(ELEMENT))
+    _laws: Laws = field(init=False)
+    _numbers: dict[int, tuple[z3.ExprRef, Any]] = field(default_factory=dict)
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
     _facts: Session = field(default_factory=Session)
     _queries: Session = field(default_factory=Session)
     _names: int = 0
     _depth: int = 0
     _side: str = ""
+
+    def __post_init__(self) -> None:
+        self._laws = Laws(self.sort)
 
     def fresh(self, prefix: str) -> str:
         """A name not used before."""
@@ -152,41 +163,98 @@ class SolverLogic:
         self._queries.stand(self.premises)
         return self._queries
 
+    @property
+    def sort(self) -> z3.SortRef:
+        """That of elements."""
+        return z3.RealSort() if self.grouping else ELEMENT
+
+    @property
+    def grouping(self) -> bool:
+        """Whether additions may be grouped and ordered otherwise."""
+        return GROUPING in self.laws
+
     def element(self, name: str, index: Index) -> Term:
         """See :class:`Logic`."""
         places = [_lifted(number(i)) for i in index]
-        return self._function(("input", name, len(places)), [z3.IntSort()] * len(places), ELEMENT)(*places)
+        return self._function(("input", name, len(places)), [z3.IntSort()] * len(places), self.sort)(*places)
 
     def apply(self, symbol: Symbol, *terms: Term) -> Term:
         """See :class:`Logic`."""
         lifted = [_lifted(t) for t in terms]
+        if self.grouping and symbol.op == "add" and not symbol.mode and commutes(symbol):
+            return lifted[0] + lifted[1]
+        if self.grouping and NEUTRAL in self.laws and _number_of(symbol) == 0:
+            return self.zero()
         sorts = [t.sort() for t in lifted]
-        function = self._function((symbol, *(s.name() for s in sorts)), sorts, ELEMENT)
+        function = self._function((symbol, *(s.name() for s in sorts)), sorts, self.sort)
         self._laws.note(symbol, function)
-        return function(*lifted)
+        found = function(*lifted)
+        if _number_of(symbol) in (0, 1):
+            self._numbers[found.get_id()] = (found, _number_of(symbol))
+        return found
 
     def zero(self) -> Term:
         """See :class:`Logic`."""
-        return self._function(("zero",), [], ELEMENT)()
+        return z3.RealVal(0) if self.grouping else self._function(("zero",), [], ELEMENT)()
 
     def total(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
         """See :class:`Logic`."""
-        return self._extensional(symbol, (part,), ELEMENT, kernel, is_total=True)
+        if self.grouping:
+            return self._taken_apart(symbol, part, kernel, 0)
+        return self._extensional(symbol, (part,), self.sort, kernel, is_total=True)
+
+    def _taken_apart(self, symbol: Symbol, part: Part, kernel: Hashable, axis: int) -> Term:
+        """A sum as one of sums, see :mod:`verify.prover.sums`; axes before ``axis`` have been looked at."""
+        if axis == len(part.extents):
+            return self._summed(symbol, part, kernel) if part.extents else part.body(())
+        if sums.is_short(part.extents[axis]):
+            rest = part.extents[:axis] + part.extents[axis + 1 :]
+            terms = [self._taken_apart(symbol, Part(rest, sums.at(part, axis, k)), kernel, axis) for k in range(part.extents[axis])]
+        else:
+            sections = self._sections(part, axis)
+            terms = [self._taken_apart(symbol, s, kernel, axis + (not sums.is_short(s.extents[axis]))) for s in sections]
+        return sum(terms[1:], start=terms[0]) if terms else self.zero()
+
+    def _summed(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
+        """A sum that cannot be taken apart; one of zeros is zero, if that is neutral."""
+        (body,), _ = self._written_out((part,))
+        if NEUTRAL in self.laws and z3.simplify(body).eq(self.zero()):
+            return self.zero()
+        return self._extensional(symbol, (part,), self.sort, kernel, is_total=True)
+
+    def _sections(self, part: Part, axis: int) -> list[Part]:
+        (bodies, variables) = self._written_out((part,))
+        variable, others = variables[0][axis], [v for k, v in enumerate(variables[0]) if k != axis]
+        found = sums.cuts(bodies, self._stands_for, variable, others)
+        if not found:
+            return [part]
+        return [sums.within(part, axis, s, variable) for s in sums.sections(found, _lifted(part.extents[axis]), self._at_most)]
+
+    def _stands_for(self, term: Any) -> Sequence[Any]:
+        known = self.extensional.get(term.get_id())
+        return () if known is None else known.bodies
+
+    def _at_most(self, left: Any, right: Any) -> bool:
+        return self.decide(left <= right) is True
 
     def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index, kernel: Hashable = None) -> Term:
         """See :class:`Logic`."""
         token = self._extensional(symbol, tuple(parts), WHOLE, kernel, is_total=False)
         places = [_lifted(number(i)) for i in index]
-        return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], ELEMENT)(token, *places)
+        return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], self.sort)(token, *places)
 
-    def _extensional(self, symbol: Symbol, parts: tuple[Part, ...], sort: z3.SortRef, kernel: Hashable, is_total: bool) -> z3.ExprRef:
-        """One constant for all uses with the same bodies, written with bound variables that no enclosing body uses."""
+    def _written_out(self, parts: Sequence[Part]) -> tuple[tuple[Any, ...], list[tuple[z3.ArithRef, ...]]]:
+        """Bodies, written with bound variables that no enclosing body uses, and those variables."""
         self._depth += 1
         try:
-            bound = tuple(tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents))) for part in parts)
-            bodies = tuple(_lifted(part.body(own)) for part, own in zip(parts, bound, strict=True))
+            bound = [tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents))) for part in parts]
+            return tuple(_lifted(part.body(own)) for part, own in zip(parts, bound, strict=True)), bound
         finally:
             self._depth -= 1
+
+    def _extensional(self, symbol: Symbol, parts: tuple[Part, ...], sort: z3.SortRef, kernel: Hashable, is_total: bool) -> z3.ExprRef:
+        """One constant for all uses with the same bodies."""
+        bodies, bound = self._written_out(parts)
         key = (symbol, kernel, is_total, self._depth, tuple(part.extents for part in parts), tuple(b.get_id() for b in bodies))
         if key not in self._constants:
             constant = z3.Const(self.fresh("r"), sort)
@@ -195,7 +263,7 @@ class SolverLogic:
             self._constants[key] = constant
             likeness, below = self._inside(bodies)
             self.extensional[constant.get_id()] = Extensional(
-                constant, parts, is_total, kernel, bound, bodies, family, below + 1, likeness, self._side
+                constant, parts, is_total, kernel, tuple(bound), bodies, family, below + 1, likeness, self._side
             )
         return self._constants[key]
 
@@ -235,10 +303,24 @@ class SolverLogic:
                 found.append(known)
             else:
                 laws.extend(self._laws.of(term, in_sum))
+                laws.extend((Stage.ALWAYS, law) for law in self._neutral(term))
             return True
 
         walk([formula], seen, visit)
         return found, laws
+
+    def _neutral(self, term: Any) -> Iterator[z3.BoolRef]:
+        """What a sum with 0 and a product with 1 are, if those laws hold. ``term``: given by its handle."""
+        op = self._laws.commutative(term) if self.laws else None
+        if op is None:
+            return
+        law, neutral = {"add": (NEUTRAL, 0), "mul": (UNIT, 1)}[op]
+        if law in self.laws:
+            found = wrapped(term)
+            left, right = found.arg(0), found.arg(1)
+            for constant in [constant for constant, number in self._numbers.values() if number == neutral]:
+                yield z3.Or(left != constant, found == right)
+                yield z3.Or(right != constant, found == left)
 
     def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef:
         """Two of one family are equal, or their bodies differ somewhere."""
@@ -262,6 +344,12 @@ class SolverLogic:
     def _cut_off(self, part: Part, place: Index, body: Term) -> Any:
         inside = self.all_of(*(c for w, e in zip(place, part.extents, strict=True) for c in (w >= 0, w < e)))
         return _lifted(self.ite(inside, body, self.zero()))
+
+
+def _number_of(symbol: Symbol) -> float | None:
+    """The number that a constant is; None of other symbols."""
+    text = dict(symbol.literals).get("value", "") if symbol.op == "constant" else ""
+    return float(text) if text in ("0", "0.0", "-0.0", "1", "1.0") else None
 
 
 def _lifted(given: Any) -> Any:

@@ -20,12 +20,15 @@ Shows = Callable[[str, Mapping[str, int]], bool]
 ROOMY, SPREAD = (6, 4), 3
 """The least of sizes that leave room, tried in turn, and how much larger they may be."""
 
+TOGETHER_S = 1.0
+"""The time for a query about sums that can be asked in parts."""
+
 
 class Task:
     """A shared algebra and premises for a set of goals."""
 
-    def __init__(self, timeout_s: float, second_solver: bool) -> None:
-        self.logic = SolverLogic()
+    def __init__(self, timeout_s: float, second_solver: bool, laws: frozenset[str] = frozenset()) -> None:
+        self.logic = SolverLogic(laws=laws)
         self.sizes = Sizes()
         self.timeout_s = timeout_s
         self.second_solver = second_solver
@@ -135,9 +138,10 @@ class Task:
 
     def _answer(self, premises: Sequence[z3.BoolRef], what: Sequence[str], goals: Sequence[z3.BoolRef], *, last: bool = False) -> Answer:
         """The answer to one query. If it is not the ``last`` one about its goals, giving up early is better."""
+        limit = self.timeout_s if last or not self.logic.laws else min(self.timeout_s, TOGETHER_S)
         goal = z3.And(goals) if len(goals) > 1 else goals[0]
-        answer = ask(self.logic, premises, goal, self.variables(), self.timeout_s, parts=goals, only_alike=not last)
-        agreed = confirm(answer.smt2, self.timeout_s) if self.second_solver and isinstance(answer, Valid) else None
+        answer = ask(self.logic, premises, goal, self.variables(), limit, parts=goals, only_alike=not last)
+        agreed = confirm(answer.smt2, limit) if self.second_solver and isinstance(answer, Valid) else None
         if agreed is False:
             record(what, "unknown", answer.smt2)
             return Undecided(f"the solvers disagree on query {self.asked + 1}: cvc5 finds a model where z3 finds none", answer.smt2, disputed=True)

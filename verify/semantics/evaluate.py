@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
 from torch.utils import _pytree as pytree
 
+import verify.semantics.autograd
 import verify.semantics.extend
 import verify.semantics.reduce
 import verify.semantics.reshape  # noqa: F401 - fills the table
@@ -21,7 +22,7 @@ from optimus.state import Mode, mode_after
 from optimus.values import MISSING, is_plain, is_row_major, leaves, storage, storages, tensor, value
 from verify.semantics.compute import elementwise, is_elementwise, meaning_of
 from verify.semantics.logic import Cond, Int, Logic
-from verify.semantics.movement import behind, indexed
+from verify.semantics.movement import alias, behind, indexed
 from verify.semantics.table import TABLE, Use, literal, stored
 from verify.semantics.tensor import Memory, Product, RaisesError, Storage, Tensor, UnmodelledError, flattened, number, same_number, symbolic
 
@@ -50,12 +51,14 @@ class Outcome:
 class Evaluator:
     """Evaluates graphs in one algebra.
 
-    ``size_of`` turns a SymInt of the graph's metadata into an integer of the algebra.
+    ``size_of`` turns a SymInt of the graph's metadata into an integer of the algebra. ``differentiated``: the graph stands
+    behind autograd, so that nothing is differentiated through it and ``detach`` is a view of everything.
     """
 
     logic: Logic
     size_of: Callable[[Any], Int]
     grad: bool = True
+    differentiated: bool = False
     required: list[Cond] = field(default_factory=list)
     draws: list[str] = field(default_factory=list)
     _storages: dict[Node, frozenset[int]] = field(default_factory=dict)
@@ -121,6 +124,8 @@ class Evaluator:
         return stored(found)
 
     def _computed(self, use: Use) -> Any:
+        if self.differentiated and use.call.op == "detach":
+            return alias(use.storage("self"))
         found = meaning_of(use, len(self.draws))
         _check(use, found)
         return _in_mode(use, found)
@@ -202,6 +207,8 @@ class Evaluator:
     def _scalar(self, op: str, args: dict[str, Any]) -> Any:
         """An operator on numbers. A quotient of products of sizes loses the factors they have in common, which must not be 0."""
         left, right = args["self"], args.get("other")
+        if op == "floor_divide" and isinstance(left, Product) and isinstance(right, int) and right == 1:
+            return left
         if op == "floor_divide" and isinstance(left, Product) and symbolic(right):
             rest = list(left.factors)
             for factor in right.factors if isinstance(right, Product) else (right,):

@@ -37,7 +37,7 @@ def _factors(extent: Any) -> tuple[Any, ...]:
     return extent.factors if isinstance(extent, Product) and not extent.static else (number(extent),)
 
 
-def _position(extent: Any, index: Any) -> tuple[Any, ...]:
+def places_along(extent: Any, index: Any) -> tuple[Any, ...]:
     """An index along ``extent``, one per factor where it is a place along a product of symbols."""
     own = _factors(extent)
     return index.parts if len(own) > 1 and isinstance(index, Place) and index.factors == own else (number(index),)
@@ -157,7 +157,7 @@ def along_rows(use: Use) -> Any:
 
     def element(i: Index) -> Any:
         kept = {k: at for k, at in enumerate(i) if k != d}
-        places = _position(source.dims[d], i[d]) if axes else ()
+        places = places_along(source.dims[d], i[d]) if axes else ()
         return use.logic.whole(symbol, (row(use, source, axes, kept),), places, kernel)
 
     return Tensor(source.dims, element, use.dtype)
@@ -166,7 +166,7 @@ def along_rows(use: Use) -> Any:
 # ------------------------------------------------------------------------------------------------------- normalisation
 
 
-@means("layer_norm", "native_layer_norm")
+@means("layer_norm")
 def layer_norm(use: Use) -> Any:
     """Rows over the last dimensions brought to mean 0 and variance 1, then ``* weight + bias``.
 
@@ -193,24 +193,14 @@ def layer_norm(use: Use) -> Any:
         return use.logic.whole(symbol, (part,), places, fused)
 
     def element(i: Index) -> Any:
-        places = tuple(p for a in axes for p in _position(source.dims[a], i[a]))
+        places = tuple(p for a in axes for p in places_along(source.dims[a], i[a]))
         return of_row("normalised", row(use, source, axes, dict(enumerate(i[:lead]))), places, use.dtype)
 
     found = Tensor(source.dims, element, use.dtype)
     for name, combine in (("weight", times), ("bias", plus)):
         if isinstance(use.args.get(name), Storage):
             found = combine(use, found, _affine(use, use.tensor(name), source.dims, lead))
-    if use.call.op == "layer_norm":
-        return found
-    statistics = [
-        Tensor(
-            dims,
-            lambda i, what=what, dtype=dtype: of_row(what, row(use, source, axes, dict(enumerate(i[:lead]))), (), dtype),  # type: ignore[misc]
-            dtype,
-        )
-        for what, (dims, dtype, _) in zip(("row_mean", "row_rstd"), use.results[1:], strict=True)
-    ]
-    return found, *statistics
+    return found
 
 
 def _affine(use: Use, given: Tensor, dims: tuple[Any, ...], lead: int) -> Tensor:
