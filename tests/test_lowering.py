@@ -25,7 +25,7 @@ from verify.prover.solve import Valid, ask
 from verify.semantics.logic import Part, Symbol
 from verify.subject import as_subject
 from verify.validation import Reading, validate
-from verify.verdict import CLAIMS, GROUPING, LAWS, NEUTRAL, UNIT, Proved, Refuted, Unmodelled, Verdict
+from verify.verdict import CLAIMS, GROUPING, LAWS, NEUTRAL, REORDERED, UNIT, Proved, Refuted, Unmodelled, Verdict
 from verify.witness import real_inputs
 
 SIZES = {"n": 3, "m": 5, "k": 4}
@@ -154,7 +154,7 @@ RIGHT = {
         "E1",
         {GROUPING},
     ),
-    "other uses first": (lambda x: (x.exp() + x.sin()) + x.cos(), lambda x: (x.cos() + x.sin()) + x.exp(), "n m", "E1", {GROUPING}),
+    "other uses first": (lambda x: (x.exp() + x.sin()) + x.cos(), lambda x: (x.cos() + x.sin()) + x.exp(), "n m", "E1", {REORDERED}),
 }
 
 
@@ -166,7 +166,7 @@ def test_a_right_pair_is_proved_by_no_more_laws_than_it_takes(name: str):
     assert isinstance(found.backward, Proved)
     assert found.backward.claim == claim
     assert {law.text for law in LAWS.values()} & set(found.backward.ledger) == {LAWS[law].text for law in laws}
-    assert found.accumulation == ACCUMULATIONS[1 if GROUPING in laws else 2]
+    assert found.accumulation == ACCUMULATIONS[1 if laws & {GROUPING, REORDERED} else 2]
     assert found.sides is not None
     assert found.sides.agree
 
@@ -330,7 +330,7 @@ def sections(logic: SolverLogic, n: Any, first: str = "b", second: str = "c") ->
 
 
 HOLD: dict[str, tuple[set[str], Callable[[SolverLogic, Any], Any]]] = {
-    "associative": ({GROUPING}, lambda g, n: (added(g, a(g), added(g, a(g, 1), a(g, 2))), added(g, a(g, 2), a(g), a(g, 1)))),
+    "associative": (set(), lambda g, n: (added(g, a(g), added(g, a(g, 1), a(g, 2))), added(g, a(g, 2), a(g), a(g, 1)))),
     "neutral": ({NEUTRAL}, lambda g, n: (added(g, g.apply(ZERO), a(g)), a(g))),
     "neutral where it is chosen": ({NEUTRAL}, lambda g, n: (added(g, g.ite(n > 3, g.apply(ZERO), a(g)), a(g, 1)), g.ite(n > 3, a(g, 1), added(g, a(g), a(g, 1))))),
     "unit": ({UNIT}, lambda g, n: (g.apply(MUL, a(g), g.apply(ONE)), a(g))),
@@ -384,7 +384,7 @@ def test_a_law_proves_what_it_says_and_no_fewer_laws_do(name: str):
     laws, build = HOLD[name]
     assert follows(frozenset(laws), build)
     assert follows(ALL, build)
-    assert not follows(ALL - laws, build)
+    assert not laws or not follows(ALL - laws, build)
 
 
 @pytest.mark.parametrize("name", FAIL)

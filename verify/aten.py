@@ -23,7 +23,7 @@ from verify.lowering import Lowered, LoweringError, lower
 from verify.prover.task import Task
 from verify.smtlib import asked_for, asked_part, attempt, pass_on
 from verify.validation import TIMEOUT_S, Reading, validate
-from verify.verdict import GROUPING, LAWS, NEUTRAL, UNIT, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
+from verify.verdict import GROUPING, LAWS, NEUTRAL, REORDERED, UNIT, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
 
 ALGEBRAS = ((), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT))
 """The laws that a proof may use, fewest first: what the first that does uses is what the proof needs."""
@@ -84,7 +84,7 @@ class AtenProof:
         """What is proved of the order in which the gradients of several uses are added."""
         if not isinstance(self.backward, Proved):
             return ACCUMULATIONS[0]
-        return ACCUMULATIONS[1 if LAWS[GROUPING].text in self.backward.ledger else 2]
+        return ACCUMULATIONS[1 if {LAWS[REORDERED].text, LAWS[GROUPING].text} & set(self.backward.ledger) else 2]
 
 
 def prove_aten(

@@ -24,7 +24,7 @@ from verify.prover.task import Task
 from verify.semantics.evaluate import Evaluator, Outcome
 from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, number, same_number
 from verify.structure import validation_key
-from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, proved
+from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain
 from verify.witness import DRAWS, FEW, witness
 
 TIMEOUT_S = 20.0
@@ -151,7 +151,7 @@ class _Proof:
             return self.seen or self._replay(found)
         if isinstance(found, Undecided):
             return self._tried(found)
-        return proved(task.logic.laws, task.reordered, task.queries, task.confirmed, time.monotonic() - start)
+        return task.proved(start)
 
     def _input(self, name: str, node: Node) -> Any:
         found = value(node)

@@ -32,9 +32,6 @@ class Stage(IntEnum):
     REORDERED = 3
 
 
-ROUNDING = {Stage.SWAPPED, Stage.REORDERED}
-"""Stages whose laws hold up to rounding alone."""
-
 FLOATS = ("float", "bfloat", "complex")
 BOTH = {"self": "#1", "other": "#2"}
 

@@ -23,7 +23,7 @@ import z3
 from verify.prover.solve import Invalid, Undecided, Valid
 from verify.prover.task import Task, formula
 from verify.semantics.logic import Index, Int, Part, Symbol
-from verify.verdict import Proved, Unknown, Vacuous, Verdict
+from verify.verdict import Unknown, Vacuous, Verdict
 
 
 def prove_rule(statement: Callable[[Any], None], *, timeout_s: float, second_solver: bool) -> Verdict:
@@ -39,7 +39,7 @@ def prove_rule(statement: Callable[[Any], None], *, timeout_s: float, second_sol
         return Vacuous("the rule states nothing")
     if task.contradictory(rule._facts([])):
         return Vacuous("what the rule supposes is contradictory")
-    return Proved("E1" if task.reordered else "E0", task.queries, task.confirmed, time.monotonic() - start)
+    return task.proved(start)
 
 
 class Unprovable(Exception):

@@ -10,7 +10,7 @@ from typing import Any
 
 import z3
 
-from verify.prover.laws import ROUNDING, Stage
+from verify.prover.laws import Stage
 from verify.prover.logic import Extensional, SolverLogic
 from verify.prover.session import Session
 from verify.prover.terms import walk, wrapped
@@ -23,10 +23,14 @@ LEMMAS = 50  # unlike pairs tied in one round
 
 @dataclass(frozen=True)
 class Valid:
-    """The goal follows. ``smt2`` is the query; ``reordered``: sums by different kernels were taken for equal."""
+    """The goal follows. ``smt2`` is the query.
+
+    ``reordered``: sums by different kernels were taken for equal; ``regrouped``: additions were ordered otherwise.
+    """
 
     smt2: str
     reordered: bool
+    regrouped: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def _answer(search: _Search, sizes: Sequence[z3.ArithRef]) -> Answer:
     while answer == z3.sat and search.advance():
         answer = search.check(())
     if answer == z3.unsat:
-        return Valid(search.smt2(), search.reordered)
+        return Valid(search.smt2(), search.reordered, search.regrouped)
     if answer == z3.unknown:
         return Undecided(search.reason(), search.smt2())
     for bound in BOUNDS if sizes else (None,):
@@ -115,6 +119,7 @@ class _Search:
         self.known: list[Extensional] = []
         self.tied: dict[Pair, z3.BoolRef] = {}
         self.reordered = False
+        self.regrouped = False
         self.stages = {Stage.ALWAYS}
         self.waiting: dict[Stage, list[z3.BoolRef]] = {stage: [] for stage in Stage}
         for formula in formulas:
@@ -135,7 +140,8 @@ class _Search:
         for stage in chosen:
             self.session.add(*self.waiting[stage])
             self.waiting[stage] = []
-            self.reordered = self.reordered or stage in ROUNDING
+            self.reordered = self.reordered or stage is Stage.SWAPPED
+            self.regrouped = self.regrouped or stage is Stage.REORDERED
         return bool(chosen)
 
     def advance(self) -> bool:

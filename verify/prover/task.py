@@ -13,6 +13,7 @@ from verify.prover.sizes import Sizes, environment_of
 from verify.prover.solve import Answer, Invalid, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
 from verify.smtlib import record
+from verify.verdict import REORDERED, Proved, proved
 
 Shows = Callable[[str, Mapping[str, int]], bool]
 """Whether what a goal is named after can be seen to fail for some sizes."""
@@ -36,6 +37,7 @@ class Task:
         self.queries = 0
         self.confirmed = 0
         self.reordered = False
+        self.regrouped = False
         self.smt2: list[str] = []
         self._given: list[z3.ArithRef] = []
 
@@ -136,6 +138,11 @@ class Task:
                 return answer if answer.disputed else None
         return None
 
+    def proved(self, start: float) -> Proved:
+        """The verdict where everything asked since ``start``, by the clock of ``time.monotonic``, follows."""
+        laws = self.logic.laws | ({REORDERED} if self.regrouped else set())
+        return proved(laws, self.reordered, self.queries, self.confirmed, time.monotonic() - start)
+
     def _answer(self, premises: Sequence[z3.BoolRef], what: Sequence[str], goals: Sequence[z3.BoolRef], *, last: bool = False) -> Answer:
         """The answer to one query. If it is not the ``last`` one about its goals, giving up early is better."""
         limit = self.timeout_s if last or not self.logic.laws else min(self.timeout_s, TOGETHER_S)
@@ -155,6 +162,7 @@ class Task:
             self.queries += 1
             self.confirmed += agreed is True
             self.reordered = self.reordered or answer.reordered
+            self.regrouped = self.regrouped or answer.regrouped
             self.smt2.append(answer.smt2)
         return answer
 
