@@ -26,7 +26,7 @@ from verify.subject import Subject
 from verify.validation import TIMEOUT_S, validate
 from verify.verdict import Refuted, Unknown, Verdict, explain, word
 
-MOST = 12
+MOST = 10
 """Captures per subject at most."""
 
 DECLINED = "left alone"

@@ -18,7 +18,10 @@ from verify.validation import TIMEOUT_S
 from verify.verdict import CLAIMS, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
 
 FUZZ_SHARE = 0.5
-"""The part of what is left of the budget after the proof that fuzzing gets; the differential runs get the rest."""
+"""The most of what is left of the budget after the proof that fuzzing gets; the differential runs get the rest."""
+
+RUNS_S, LEAST_S = 14.0, 4.0
+"""What is kept for the differential runs, as long as fuzzing has the least that it gets."""
 
 INDUCTOR_RUNS = 3
 
@@ -200,10 +203,9 @@ def judge(
     if isinstance(report.verdict, Proved):
         report = replace(report, edges=edges.prove_edges(subject, timeout_s=timeout_s, watch=lambda far: tell("sizes 0 and 1", far), cache=cache))
     found = Judgement(subject.name, subject.exactness.name, report)
-    left = max(budget_s - (time.monotonic() - start), 2.0)
-    found.fuzz = hunt(
-        subject, seconds=left * FUZZ_SHARE, seed_number=seed, on_batch=lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten")
-    )
+    left = budget_s - (time.monotonic() - start)
+    seconds = max(min(left * FUZZ_SHARE, left - RUNS_S), min(LEAST_S, budget_s))
+    found.fuzz = hunt(subject, seconds=seconds, seed_number=seed, on_batch=lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten"))
     if found.fuzz.finding is None:
         _run(subject, found, start + budget_s, device, tell)
     found.seconds = time.monotonic() - start
