@@ -67,13 +67,14 @@ class SolverLogic:
     _numbers: dict[int, tuple[z3.ExprRef, Any]] = field(default_factory=dict)
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
     _facts: Session = field(default_factory=Session)
-    _queries: Session = field(default_factory=Session)
+    _queries: Session = field(init=False)
     _names: int = 0
     _depth: int = 0
     _side: str = ""
 
     def __post_init__(self) -> None:
         self._laws = Laws(self.sort)
+        self._queries = Session(self._facts.linear)
 
     def fresh(self, prefix: str) -> str:
         """A name not used before."""

@@ -18,8 +18,10 @@ class Session:
     the arithmetic stays linear. A proof from fewer premises is one from all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, linear: dict[int, tuple[z3.BoolRef, bool]] | None = None) -> None:
         self.solver = z3.SimpleSolver()
+        self.linear = {} if linear is None else linear
+        """Premises by number, and whether they are linear; sessions may share what they found out."""
         self._standing: dict[int, z3.BoolRef] = {}
         self._hard: list[z3.BoolRef] = []
         self._asserted: list[set[int]] = [set()]
@@ -35,10 +37,16 @@ class Session:
         for premise in self._new(premises):
             self._standing[premise.get_id()] = premise
             self._models.clear()
-            if is_linear(premise):
+            if self._is_linear(premise):
                 self.add(premise)
             else:
                 self._hard.append(premise)
+
+    def _is_linear(self, premise: z3.BoolRef) -> bool:
+        key = premise.get_id()
+        if key not in self.linear:
+            self.linear[key] = (premise, is_linear(premise))
+        return self.linear[key][1]
 
     def add(self, *formulas: z3.BoolRef) -> None:
         """Assert ``formulas`` for as long as the innermost :meth:`under` lasts."""

@@ -128,7 +128,7 @@ class Task:
         decided = self.logic.decided()
         if not decided:
             return None
-        names = [f"of sizes: {' '.join(str(d).split())}" for d in decided]
+        names = [f"of sizes: {' '.join(d.sexpr().split())}" for d in decided]
         answer = self._answer(self.logic.premises, names, decided, last=True)
         match answer:
             case Invalid():
