@@ -164,7 +164,7 @@ class TestSwitches:
 
 class TestHooks:
     def test_inductor_keeps_its_name_and_runs_the_plan(self):
-        with optimus.hooks(Plan.of("split_cat_pass")):
+        with inductor.patch(force_disable_caches=True), optimus.hooks(Plan.of("split_cat_pass")):
             journal = run(torch.compile(program))
         assert set(journal.counts()) == {"split_cat_pass"}
         assert inductor.pre_grad_custom_pass is None
