@@ -46,3 +46,35 @@ def test_infinities_and_nan():
     for before, after in ((inf, nan), (nan, inf)):
         assert len(judged([1.0, before], [1.0, after], gradient=False)) == 1
         assert judged([1.0, before], [1.0, after], gradient=True) == []
+
+
+def test_a_sum_that_cancels_is_judged_by_what_rounds_its_terms():
+    """Twenty products that nearly cancel: the order of the sum matters more than a few moves of the inputs show."""
+
+    def forwards(*terms):
+        return sum(terms[1:], terms[0])
+
+    def backwards(*terms):
+        return sum(terms[-2::-1], terms[-1])
+
+    def inputs():
+        generator = torch.Generator().manual_seed(0)
+        terms = [1e3 * torch.randn(2112, generator=generator, dtype=torch.float64) for _ in range(20)]
+        last = 1e-3 * torch.randn(2112, generator=generator, dtype=torch.float64) - torch.stack(terms).sum(0)
+        return [t.float() for t in (*terms, last)]
+
+    assert compare(forwards, backwards, inputs, bitwise=False) == []
+
+
+def test_more_moves_of_the_inputs_make_no_wrong_value_right():
+    def doubled(x, y):
+        return (x * y).sum(0)
+
+    def off(x, y):
+        return (x * y).sum(0) * (1 + 1e-4)
+
+    def inputs():
+        generator = torch.Generator().manual_seed(0)
+        return [torch.rand(20, 50, generator=generator) for _ in range(2)]
+
+    assert len(compare(doubled, off, inputs, bitwise=False)) == 1
