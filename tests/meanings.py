@@ -739,6 +739,13 @@ case("sym_size", aten.sym_size.int, x(2, 3), -1)
 case("sym_size", aten.sym_size.int, x(0, 3), 0)
 case("sym_numel", aten.sym_numel.default, x(2, 3, 4))
 case("sym_numel", aten.sym_numel.default, x())
+for numbers in ([2, 3, -5], [7], []):
+    case("sym_sum", torch.sym_sum, numbers)
+for one, other in ((2, 3), (3, 2), (-1, -1), (0, -4)):
+    case("sym_max", torch.sym_max, one, other)
+    case("sym_min", torch.sym_min, one, other)
+unmodelled("sym_sum", "numbers that are no integers", torch.sym_sum, [2, 0.5])
+unmodelled("sym_max", "numbers that are no integers", torch.sym_max, 2, 0.5)
 refused("new_zeros", aten.new_zeros.default, x(2), [-1])
 refused("full", aten.full.default, [2, -3], 1)
 

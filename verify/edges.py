@@ -36,7 +36,11 @@ UNCAPTURED = "not captured"
 
 @dataclass(frozen=True)
 class Edge:
-    """One case with some sizes fixed. ``verdict``: of the rewrite; None where there was none, which ``outcome`` explains."""
+    """One case with some sizes fixed.
+
+    ``verdict``: of the rewrite, unknown where the program runs but was not captured; None where there was nothing to prove, which
+    ``outcome`` explains.
+    """
 
     case: str
     fixed: tuple[tuple[str, int], ...]
@@ -59,7 +63,7 @@ class Edges:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Those of the rewrites."""
+        """Those of the rewrites, and of what was not captured."""
         return [p.verdict for p in self.parts if p.verdict is not None]
 
     def counts(self) -> Counter[str]:
@@ -68,7 +72,7 @@ class Edges:
 
     @property
     def wrong(self) -> list[Edge]:
-        """Those whose rewrite is not proved, the refuted first."""
+        """Those not captured or whose rewrite is not proved, the refuted first."""
         found = [p for p in self.parts if p.verdict is not None and p.outcome != "proved"]
         return sorted(found, key=lambda p: not isinstance(p.verdict, Refuted))
 
@@ -115,8 +119,6 @@ def _prove_edges(subject: Subject, timeout_s: float, second_solver: bool, most: 
 
 def _pack(edges: Edges) -> dict[str, Any] | None:
     """Edges as plain data; None unless every rewrite is proved and every program was captured."""
-    if any(p.verdict is None and p.outcome not in (DECLINED, RAISES) for p in edges.parts):
-        return None
     return packed({"edges": edges}, Edge, Edges)
 
 
@@ -151,7 +153,7 @@ def prove_edge(subject: Subject, case: Case, fixed: Mapping[str, int], timeout_s
     try:
         before = capture_case(case, fixed)
     except Exception as error:  # noqa: BLE001 - whatever Dynamo raises; the program itself ran
-        return Edge(case.name, at, f"{UNCAPTURED} ({type(error).__name__})")
+        return Edge(case.name, at, f"{UNCAPTURED} ({type(error).__name__})", Unknown(f"{UNCAPTURED}, {type(error).__name__}: {error}"))
     with asked_for(f"{case.name},{','.join(f'{name}={size}' for name, size in at)}"):
         verdict = _judged(subject, case, before, fixed, timeout_s, second_solver)
     return Edge(case.name, at, DECLINED if verdict is None else word(verdict), verdict)
