@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import operator
 
 import pytest
 import torch
+from torch.fx import Graph
 
 import optimus
 from optimus.capture import CaptureError, capture, capture_case
@@ -14,7 +16,7 @@ from tests import small
 from verify import prove, validate
 from verify.edges import MOST, chosen, prove_edges, to_json, ways
 from verify.judgement import Judgement
-from verify.subject import PatternSubject
+from verify.subject import PassSubject, PatternSubject
 from verify.verdict import Proved, Refuted, Unknown
 
 PATTERNS = list(optimus.patterns().values())
@@ -50,6 +52,36 @@ def test_what_is_wrong_at_one_alone_is_refuted_there(small_pattern):
     found = Judgement("twice", "BITWISE", report).to_json()["edges"]
     assert found["counts"] == {"proved": 3, "refuted": 3}
     assert found["captures"][1]["sizes"] == {"n": 1}
+
+
+@optimus.fires("n, m")
+def grows(x):
+    return x.exp() * 2
+
+
+def _written_at_one(graph: Graph) -> bool:
+    """Twice an exponential, computed in the memory of the latter, which its gradient reads, if there is one row."""
+    (node,) = (n for n in graph.nodes if n.target is operator.mul)
+    exponential = node.args[0]
+    if value(exponential).shape[0] == 1:
+        with graph.inserting_before(node):
+            written = graph.call_method("mul_", node.args)
+        written.meta["example_value"] = value(exponential)
+    else:
+        with graph.inserting_before(node):
+            written = graph.call_function(torch.mul, node.args)
+        written.meta["example_value"] = value(node)
+    node.replace_all_uses_with(written)
+    graph.erase_node(node)
+    return True
+
+
+def test_what_autograd_refuses_at_one_alone_is_refuted_there():
+    report = prove(PassSubject("written at one", _written_at_one, (grows,)))
+    assert isinstance(report.verdict, Refuted)
+    assert report.edges.counts() == {"proved": 4, "refuted": 2}
+    assert report.edges.wrong[0].name == "grows, n = 1"
+    assert "the backward pass raises" in report.counterexample[1].what
 
 
 def test_what_raises_at_one_is_not_green(small_pattern):

@@ -95,14 +95,10 @@ def prove_aten(
 ) -> AtenProof:
     """Prove that two captured graphs agree at ATen-IR, forward and backward. ``called``: what to call the symbols of sizes."""
     start = time.monotonic()
-    try:
-        left = lower(before)
-    except LoweringError as error:
-        return AtenProof(Unmodelled(f"lowering to ATen-IR: {error}"), None, None, time.monotonic() - start)
-    try:
-        right = lower(after)
-    except LoweringError as error:
-        return AtenProof(_not_lowered(before, after, error, called or {}), None, None, time.monotonic() - start)
+    both = _lowered(before, after, called or {})
+    if not isinstance(both, tuple):
+        return AtenProof(both, None, None, time.monotonic() - start)
+    left, right = both
     names = _Names(left, called or {})
     try:
         assumed, unfounded = _assumed(left, right)
@@ -125,6 +121,29 @@ def prove_aten(
         with asked_for(f"{asked_part()}, ATen backward"):
             backward = names.verdict(_backward(left, right, sides, timeout_s, second_solver))
     return AtenProof(forward, backward, sides, time.monotonic() - start)
+
+
+def autograd_objects(before: GraphModule, after: GraphModule, called: Mapping[str, str] | None = None) -> Verdict | None:
+    """Why autograd does not treat both graphs alike, as far as lowering them shows; None if nothing is shown. Cheaper than a proof."""
+    both = _lowered(before, after, called or {})
+    if not isinstance(both, tuple):
+        return both
+    left, right = both
+    if left.without != right.without:
+        return Unknown(f"inputs without a gradient: {', '.join(left.without) or 'none'} became {', '.join(right.without) or 'none'}")
+    return None
+
+
+def _lowered(before: GraphModule, after: GraphModule, called: Mapping[str, str]) -> tuple[Lowered, Lowered] | Verdict:
+    """Both graphs at ATen-IR, or the verdict where one of them has no such form."""
+    try:
+        left = lower(before)
+    except LoweringError as error:
+        return Unmodelled(f"lowering to ATen-IR: {error}")
+    try:
+        return left, lower(after)
+    except LoweringError as error:
+        return _not_lowered(before, after, error, called)
 
 
 def _not_lowered(before: GraphModule, after: GraphModule, error: LoweringError, called: Mapping[str, str]) -> Verdict:

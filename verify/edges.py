@@ -1,8 +1,8 @@
 """Sizes 0 and 1 as cases of their own.
 
 A capture with symbolic sizes takes every dimension of an input for 2 or more, since Dynamo makes plain numbers of extents
-0 and 1. So each case is captured again with sizes fixed at these, rewritten by the real pass, and validated. The pass need
-not fire there, and a program may raise; what is rewritten has to be right.
+0 and 1. So each case is captured again with sizes fixed at these, rewritten by the real pass, and validated. Of gradients, only
+what lowering shows is compared. The pass need not fire there, and a program may raise; what is rewritten has to be right.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from torch.fx import GraphModule
 
 from optimus.capture import call, capture_case, example, names, sample_sizes, size_symbols
 from optimus.pattern import Case
+from verify.aten import autograd_objects
 from verify.cache import Cache, remembered
 from verify.content import edges_key
 from verify.plain import from_plain, packed
 from verify.smtlib import asked_for
 from verify.subject import Subject
 from verify.validation import TIMEOUT_S, validate
-from verify.verdict import Refuted, Unknown, Verdict, explain, word
+from verify.verdict import Proved, Refuted, Unknown, Verdict, explain, word
 
 MOST = 10
 """Captures per subject at most."""
@@ -181,10 +182,12 @@ def _judged(subject: Subject, case: Case, before: GraphModule, fixed: Mapping[st
         return Unknown(f"the pass raised {errors[0].detail}")
     if not journal.rewrites:
         return None
+    called = size_symbols(case, before)
     found = validate(before, after, timeout_s=timeout_s, second_solver=second_solver)
+    if isinstance(found, Proved):
+        found = autograd_objects(before, after) or found
     if not isinstance(found, Refuted):
         return found
-    called = size_symbols(case, before)
     sizes: dict[str, Any] = {**fixed, **{called.get(symbol, symbol): size for symbol, size in found.counterexample.sizes.items()}}
     return Refuted(replace(found.counterexample, sizes=sizes))
 

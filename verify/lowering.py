@@ -67,11 +67,11 @@ def lower(gm: GraphModule, grad: bool = True) -> Lowered:
     # Remembered results and answers would come without the questions that were asked for them.
     forget_answers(mode.shape_env)
     with torch.set_grad_enabled(grad), mode, disable_fake_tensor_cache(mode), without_layout_notes(), asked_of_sizes(mode.shape_env) as questions:
-        inputs = [_leaf(value(node)) for node in given]
-        sources = [k for k, i in enumerate(inputs) if isinstance(i, torch.Tensor) and i.requires_grad]
-        cotangents = [torch.empty_like(t) for t in _shown(gm) if isinstance(t, torch.Tensor) and t.requires_grad]
         told = _Told([], set())
         try:
+            inputs = [_leaf(value(node)) for node in given]
+            sources = [k for k, i in enumerate(inputs) if isinstance(i, torch.Tensor) and i.requires_grad]
+            cotangents = [torch.empty_like(t) for t in _shown(gm) if isinstance(t, torch.Tensor) and t.requires_grad]
             joint = make_fx(_joint(gm, len(inputs), sources, told))(*inputs, *(c.detach() for c in cotangents))
         except LoweringError:
             raise
