@@ -32,8 +32,8 @@ def small_pattern(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.name)
 def test_patterns_are_right_at_the_edges(pattern):
-    """As many captures as ``optimus-verify`` makes, but of products, which take long."""
-    most = 3 if "linear" in pattern.name else MOST
+    """As many captures as ``optimus-verify`` makes; fewer of batches, which take long."""
+    most = MOST if pattern.name.endswith("_pass") else 3
     edges = prove_edges(PatternSubject(pattern), most=most)
     assert len(edges.parts) == most
     assert not edges.wrong, str(edges)
