@@ -52,6 +52,12 @@ def without_layout_notes() -> Iterator[None]:
         proxy_tensor._extract_tensor_metadata = notes  # type: ignore[attr-defined]
 
 
+def names_traced() -> list[str]:
+    """The names of the nodes that ``make_fx`` has traced so far; to be called from the function that it traces."""
+    mode = proxy_tensor.get_proxy_mode()
+    return [] if mode is None else [node.name for node in mode.tracer.graph.nodes]
+
+
 def forget_answers(shape_env: Any) -> None:
     """Have ``shape_env`` (None: sizes are plain numbers) ask again what it has answered under suppressed guards."""
     for name in ("_inner_evaluate_expr", "evaluate_expr"):

@@ -756,6 +756,13 @@ for target, *given in (
 ):  # fmt: skip
     name = target if isinstance(target, str) else target.name().removeprefix("aten::").partition(".")[0]
     case(name, target, *given, note="many elements")
+for numbers in ([2, 3, -5], [7], []):
+    case("sym_sum", torch.sym_sum, numbers)
+for one, other in ((2, 3), (3, 2), (-1, -1), (0, -4)):
+    case("sym_max", torch.sym_max, one, other)
+    case("sym_min", torch.sym_min, one, other)
+unmodelled("sym_sum", "numbers that are no integers", torch.sym_sum, [2, 0.5])
+unmodelled("sym_max", "numbers that are no integers", torch.sym_max, 2, 0.5)
 refused("new_zeros", aten.new_zeros.default, x(2), [-1])
 refused("full", aten.full.default, [2, -3], 1)
 

@@ -35,7 +35,7 @@ from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, num
 ENOUGH = 10_000
 """Elements that are compared for each operator."""
 
-NUMBERS = {"number_as_tensor"}
+NUMBERS = {"number_as_tensor", "sym_sum", "sym_max", "sym_min"}
 """Operators whose result is one number, known beforehand: there is nothing to draw."""
 
 
@@ -416,6 +416,9 @@ SYMBOLIC: tuple[tuple[Callable[..., Any], str], ...] = (
     (lambda x, y: x[:, None] * y[None], "n , m"),
     (lambda x: torch.cat([x, x * 2], 1).view(-1, 2, x.shape[1]).unbind(1), "n m"),
     (lambda x: x.clone().fill_(2.0), "n m"),
+    (lambda x, n: (x * 2, torch.sym_sum([x.shape[0], n, 1, x.shape[1]])), "n m | 3"),
+    (lambda x, n: (x * 2, torch.sym_sum([x.shape[0] * x.shape[1], -n])), "n m | 3"),
+    (lambda x, y: (x.unsqueeze(1) + y, max(x.shape[0], y.shape[0]), min(x.shape[0], y.shape[0])), "n , m"),
 )
 
 

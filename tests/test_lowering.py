@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 
@@ -61,7 +64,30 @@ def partly(x, y):
     return x.narrow(0, 1, 2).exp(), y.detach() * 2, torch.zeros_like(x).add(x[0])
 
 
-PROGRAMS = ((parts, "n 5, 3 k"), (norm, "n 5, 5, 5"), (several_uses, "n 5, k 5"), (bilinear, "n 5, n 5 k"), (partly, "n 5, n"))
+def loss(x, scale):
+    return ((x * scale) ** 2).sum()
+
+
+def written_through_a_view(x):
+    y = x * 2
+    y[0].mul_(3)
+    return y
+
+
+def written_through_pieces(x):
+    y = x * 2
+    y[0] = x[1].sin()
+    y[1:].add_(x[0])
+    return y.sum(), y[2]
+
+
+def sizes_too(x):
+    y = torch.cat([x, x])
+    return y.exp(), y.shape[0], x.shape[0] * x.shape[1] + 1
+
+
+PROGRAMS = ((parts, "n 5, 3 k"), (norm, "n 5, 5, 5"), (several_uses, "n 5, k 5"), (bilinear, "n 5, n 5 k"), (partly, "n 5, n"), (loss, "n m, "),
+            (written_through_a_view, "n m"), (written_through_pieces, "n m"), (sizes_too, "n m"))  # fmt: skip
 programs = pytest.mark.parametrize(("program", "shapes"), PROGRAMS, ids=[p.__name__ for p, _ in PROGRAMS])
 
 
@@ -71,11 +97,15 @@ def run(gm: GraphModule, found: Lowered) -> tuple[list[Any], list[Any], list[Any
     extents = [e for node in placeholders for e in getattr(value(node), "shape", (value(node),)) if isinstance(e, torch.SymInt)]
     inputs = real_inputs(placeholders, {str(e.node.expr): e.node.hint for e in extents if e.node.expr.is_Symbol})
     outputs = pytree.tree_leaves(gm(*inputs))
-    ends = [o for o in outputs if o.requires_grad]
+    assert found.requires_grad == tuple(getattr(o, "requires_grad", False) for o in outputs)
+    ends = [o for o, requires in zip(outputs, found.requires_grad, strict=True) if requires]
     cotangents = [torch.randn_like(o) for o in ends]
     gradients = torch.autograd.grad(ends, [i for i in inputs if getattr(i, "requires_grad", False)], cotangents, allow_unused=True)
-    assert found.requires_grad == tuple(o.requires_grad for o in outputs)
     return [i.detach() if isinstance(i, torch.Tensor) else i for i in inputs], cotangents, outputs, list(gradients)
+
+
+def alike(one: Any, other: Any) -> bool:
+    return torch.equal(one, other) if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) else bool(one == other)
 
 
 @programs
@@ -86,9 +116,8 @@ def test_the_joint_graph_computes_outputs_and_gradients(program: Callable[..., A
     inputs, cotangents, outputs, gradients = run(gm, found)
     seen = found.joint(*inputs, *cotangents)
     assert len(seen) == len(outputs) + len(gradients)
-    assert all(torch.equal(a, b) for a, b in zip(found.forward(*inputs), outputs, strict=True))
-    for one, other in zip(seen, [*outputs, *gradients], strict=True):
-        assert one is other is None or torch.equal(one, other)
+    assert all(itertools.starmap(alike, zip(found.forward(*inputs), outputs, strict=True)))
+    assert all(itertools.starmap(alike, zip(seen, [*outputs, *gradients], strict=True)))
 
 
 @programs
@@ -128,6 +157,66 @@ def test_a_graph_without_metadata_is_refused():
         lower(torch.fx.symbolic_trace(lambda x: x + 1))
 
 
+class Spoils(torch.autograd.Function):
+    """Its backward pass writes its output."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x * 2
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.saved_tensors[0].add_(1)
+        return g * 2
+
+
+def written_input(x, w):
+    x.mul_(w)
+    return w * 2
+
+
+def bags(x, w):
+    return F.embedding_bag(x, w)
+
+
+NOT_LOWERED = {
+    "an output that the backward pass writes": (lambda x: Spoils.apply(x), [torch.randn(3, 5, requires_grad=True)], "an output is add_"),
+    "an input that comes to require a gradient": (written_input, [torch.randn(5), torch.randn(5, requires_grad=True)], "leaf Variable"),
+    "a gradient of what was written since": (
+        lambda x, b: (x * b, b.add_(1))[0],
+        [torch.randn(5, requires_grad=True), torch.randn(5)],
+        "modified by an inplace operation",
+    ),
+    "a size without a term": (bags, [torch.randint(0, 3, (2, 4)), torch.randn(3, 5, requires_grad=True)], "a division by a symbol"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LOWERED)
+def test_what_has_no_joint_graph_is_unmodelled(name: str):
+    program, inputs, why = NOT_LOWERED[name]
+    gm = graph(program, inputs, True)
+    found = prove_aten(gm, copy.deepcopy(gm))
+    assert isinstance(found.forward, Unmodelled)
+    assert why in found.forward.operator
+    assert found.backward is None
+
+
+def test_an_input_that_a_write_makes_require_a_gradient_must_be_returned():
+    gm = graph(written_input, NOT_LOWERED["an input that comes to require a gradient"][1], False)
+    (first, _) = gm.graph.find_nodes(op="placeholder")
+    first.meta["example_value"] = value(first).detach()
+    with pytest.raises(LoweringError, match="input 0 comes to require a gradient, and is not returned"):
+        lower(gm)
+    (write,) = (node for node in gm.graph.nodes if node.target == "mul_")
+    output = gm.graph.output_node()
+    output.args = ((write, *output.args[0]),)
+    gm.recompile()
+    found = lower(gm)
+    assert (found.requires_grad, found.wanted) == ((True, True), ("l_inputs_1_",))
+
+
 # -------------------------------------------------------------------------------------------- what is proved, and by what
 
 RIGHT = {
@@ -154,6 +243,9 @@ RIGHT = {
         "E1",
         {GROUPING},
     ),
+    "a loss": (lambda x, y: (x * y).sum(), lambda x, y: torch.mul(x, y).sum(), "n m, ", "E0", set()),
+    "sizes beside it": (lambda x: (torch.cat(x.split(1)) * 2, x.shape[0] + 1), lambda x: (x * 2, x.shape[0] + 1), "n m", "E0", set()),
+    "written through a view": (written_through_a_view, lambda x: torch.cat([x[:1] * 2 * 3, x[1:] * 2]), "n m", "E2", {NEUTRAL}),
     "other uses first": (lambda x: (x.exp() + x.sin()) + x.cos(), lambda x: (x.cos() + x.sin()) + x.exp(), "n m", "E1", {REORDERED}),
 }
 
@@ -234,6 +326,19 @@ def silent(x):
     return y * x
 
 
+def only_real(x, by):
+    """A function that fakes cannot run."""
+    if isinstance(x, FakeTensor):
+        raise TypeError("a fake tensor")
+    return x * by
+
+
+def setrow(x, k):
+    y = torch.zeros_like(x)
+    y[0] = x[k]
+    return y
+
+
 WRONG = {
     "a detach dropped": (lambda x: x * x.detach(), lambda x: x * x, "n m"),
     "a detach added": (lambda x: x.exp() * x, lambda x: x.exp().detach() * x, "n m"),
@@ -243,6 +348,12 @@ WRONG = {
     "a function with another gradient": (lambda x, y: Doubled.apply(x, y), lambda x, y: x * 2 + 0 * y.detach(), "n m, n m"),
     "None against zeros": (lambda x, y: DoubledWithNone.apply(x, y), lambda x, y: DoubledWithZeros.apply(x, y), "n m, n m"),
     "a gradient to the wrong input": (lambda x, y: (x + y) + (x - x.detach()), lambda x, y: (x + y) + (y - y.detach()), "n m, n m"),
+    "a scalar detached": (lambda x, y: x * y, lambda x, y: x * y.detach(), "n m, "),
+    "another number through a view": (written_through_a_view, lambda x: torch.cat([x[:1] * 2 * 4, x[1:] * 2]), "n m"),
+    "the wrong row written": (lambda x: setrow(x, 0), lambda x: setrow(x, 1), "n m"),
+    "an output of another shape": (lambda x: x * 2, lambda x: (x * 2).t(), "n m"),
+    "an output of another dtype": (lambda x: x * 2, lambda x: (x * 2).double(), "n m"),
+    "an output more": (lambda x: x * 2, lambda x: (x * 2, x * 3), "n m"),
     "one use less": (lambda x: x.exp() + (x - x.detach()) * 2, lambda x: x.exp() + (x - x.detach()), "n m"),
 }
 
@@ -252,6 +363,44 @@ def test_a_wrong_pair_is_not_proved(name: str):
     before, after, shapes = WRONG[name]
     found = proof(before, after, shapes)
     assert not isinstance(found.forward, Proved) or not isinstance(found.backward, Proved | None)
+
+
+def written_leaf(x, w):
+    y = x * w
+    with torch.no_grad():
+        w.add_(1)
+        w.sub_(1)
+    return y
+
+
+RAISING = {
+    "the result of exp written": (lambda x: x.exp() * 2, lambda x: x.exp().mul_(2), "n m"),
+    "a factor written": (lambda x, w: x * w, written_leaf, "n m, n m"),
+    "a loss of what was written": (lambda x: (x.exp() * 2).sum(), lambda x: x.exp().mul_(2).sum(), "n m"),
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_rewrite_that_autograd_refuses_is_refuted(name: str, dynamic: bool):
+    before, after, shapes = RAISING[name]
+    inputs = made(shapes, SIZES)
+    found = prove_aten(*with_same_inputs(graph(before, inputs, dynamic), graph(after, inputs, dynamic)))
+    assert isinstance(found.forward, Refuted)
+    assert "the backward pass raises" in found.forward.counterexample.what
+    assert found.backward is None
+    assert found.sides is None
+
+
+def test_what_only_the_second_graph_hides_from_lowering_is_unmodelled():
+    gm = graph(lambda x: x * 2, made("n m", SIZES), False)
+    other = graph(lambda x: x * 2, made("n m", SIZES), False)
+    (node,) = (node for node in other.graph.nodes if node.op == "call_function")
+    node.target = only_real
+    other.graph.owning_module.recompile()
+    found = prove_aten(gm, other)
+    assert isinstance(found.forward, Unmodelled)
+    assert "lowering the second graph to ATen-IR: TypeError" in found.forward.operator
 
 
 def joint(before: Callable[..., Any], after: Callable[..., Any], shapes: str) -> Verdict:

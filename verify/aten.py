@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
+import torch
 from torch.fx import GraphModule, Node
 from torch.utils._sympy.functions import FloorDiv
 
@@ -21,9 +22,11 @@ from optimus.values import leaves, value
 from optimus.versions import generic_truth
 from verify.lowering import Lowered, LoweringError, lower
 from verify.prover.task import Task
+from verify.semantics.tensor import UnmodelledError
 from verify.smtlib import asked_for, asked_part, attempt, pass_on
 from verify.validation import TIMEOUT_S, Reading, validate
 from verify.verdict import GROUPING, LAWS, NEUTRAL, REORDERED, UNIT, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
+from verify.witness import FEW, witness
 
 ALGEBRAS = ((), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT))
 """The laws that a proof may use, fewest first: what the first that does uses is what the proof needs."""
@@ -92,12 +95,15 @@ def prove_aten(
 ) -> AtenProof:
     """Prove that two captured graphs agree at ATen-IR, forward and backward. ``called``: what to call the symbols of sizes."""
     start = time.monotonic()
-    try:
-        left, right = lower(before), lower(after)
-    except LoweringError as error:
-        return AtenProof(Unmodelled(f"lowering to ATen-IR: {error}"), None, None, time.monotonic() - start)
+    both = _lowered(before, after, called or {})
+    if not isinstance(both, tuple):
+        return AtenProof(both, None, None, time.monotonic() - start)
+    left, right = both
     names = _Names(left, called or {})
-    assumed, unfounded = _assumed(left, right)
+    try:
+        assumed, unfounded = _assumed(left, right)
+    except UnmodelledError as error:
+        return AtenProof(Unmodelled(str(error)), None, None, time.monotonic() - start)
     sides = Sides(
         left.wanted,
         (left.without, right.without),
@@ -117,14 +123,67 @@ def prove_aten(
     return AtenProof(forward, backward, sides, time.monotonic() - start)
 
 
+def autograd_objects(before: GraphModule, after: GraphModule, called: Mapping[str, str] | None = None) -> Verdict | None:
+    """Why autograd does not treat both graphs alike, as far as lowering them shows; None if nothing is shown. Cheaper than a proof."""
+    both = _lowered(before, after, called or {})
+    if not isinstance(both, tuple):
+        return both
+    left, right = both
+    if left.without != right.without:
+        return Unknown(f"inputs without a gradient: {', '.join(left.without) or 'none'} became {', '.join(right.without) or 'none'}")
+    return None
+
+
+def _lowered(before: GraphModule, after: GraphModule, called: Mapping[str, str]) -> tuple[Lowered, Lowered] | Verdict:
+    """Both graphs at ATen-IR, or the verdict where one of them has no such form."""
+    try:
+        left = lower(before)
+    except LoweringError as error:
+        return Unmodelled(f"lowering to ATen-IR: {error}")
+    try:
+        return left, lower(after)
+    except LoweringError as error:
+        return _not_lowered(before, after, error, called)
+
+
+def _not_lowered(before: GraphModule, after: GraphModule, error: LoweringError, called: Mapping[str, str]) -> Verdict:
+    """The verdict where only the second graph cannot be lowered: refuted where real tensors show that it raises, or another difference."""
+    reason = Unmodelled(f"lowering the second graph to ATen-IR: {error}")
+    try:
+        sizes = _premises(before).any_sizes()
+        inputs, seen = witness(before, after, sizes, frozenset(), signed_zeros=False, draws=FEW)
+    except (UnmodelledError, KeyError):
+        return reason
+    if not seen:
+        return reason
+    sizes = {called.get(symbol, symbol): size for symbol, size in sizes.items()}
+    return Refuted(Counterexample(seen[0], sizes, tuple(seen), before.code.strip(), after.code.strip(), tuple(inputs)))
+
+
+def _premises(*graphs: GraphModule) -> Task:
+    """What the captures take for granted of the sizes of the inputs. Raises :class:`UnmodelledError` for sizes without a term."""
+    task = Task(FIRST_S, False)
+    for gm in graphs:
+        for node in gm.graph.find_nodes(op="placeholder"):
+            for size in _sizes(node):
+                task.sizes.term(size)
+    task.assume()
+    return task
+
+
 def _backward(left: Lowered, right: Lowered, sides: Sides, timeout_s: float, second_solver: bool) -> Verdict:
     one, other = sides.requires_grad
     if one != other:
         k = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
         what = f"output {k}: requires_grad {one[k : k + 1]} became {other[k : k + 1]}"
+        if len(one) != len(other):
+            what = f"{len(one)} outputs became {len(other)}"
         return Refuted(Counterexample(what, {}, (what,), left.joint.code.strip(), right.joint.code.strip()))
     memory = frozenset(range(left.outputs + len(left.wanted)))  # that of gradients is nobody's business, that of outputs the forward graph's
-    return _least(left.joint, right.joint, memory, timeout_s, second_solver)
+    try:
+        return _least(left.joint, right.joint, memory, timeout_s, second_solver)
+    except ValueError as error:  # the inputs of the forward graphs do correspond
+        return Unknown(f"the cotangents do not correspond: {error}")
 
 
 def _least(before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
@@ -180,12 +239,7 @@ class _Names:
 
 def _assumed(*graphs: Lowered) -> tuple[tuple[str, ...], list[str]]:
     """What tracing took for true of the sizes and the premises do not entail; and of that, what is not so of all sizes of 2 and more."""
-    task = Task(FIRST_S, False)
-    for graph in graphs:
-        for node in graph.joint.graph.find_nodes(op="placeholder"):
-            for size in _sizes(node):
-                task.sizes.term(size)
-    task.assume()
+    task = _premises(*(graph.joint for graph in graphs))
     questions = dict.fromkeys(q for graph in graphs for q in graph.questions)
     open_ = [q for q in questions if not _entailed(task, q)]
     return tuple(map(str, open_)), [str(q) for q in open_ if generic_truth(q) is not True]
@@ -208,5 +262,6 @@ def _divided(task: Task, question: Any) -> Any:
 
 
 def _sizes(node: Node) -> Sequence[Any]:
+    """The sizes that an input has, or is."""
     found = value(node)
-    return [s for t in leaves(found) for s in t.shape] or [found]
+    return [found] if isinstance(found, (int, torch.SymInt)) else [s for t in leaves(found) for s in t.shape]

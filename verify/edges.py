@@ -1,8 +1,8 @@
 """Sizes 0 and 1 as cases of their own.
 
 A capture with symbolic sizes takes every dimension of an input for 2 or more, since Dynamo makes plain numbers of extents
-0 and 1. So each case is captured again with sizes fixed at these, rewritten by the real pass, and validated. The pass need
-not fire there, and a program may raise; what is rewritten has to be right.
+0 and 1. So each case is captured again with sizes fixed at these, rewritten by the real pass, and validated. Of gradients, only
+what lowering shows is compared. The pass need not fire there, and a program may raise; what is rewritten has to be right.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from torch.fx import GraphModule
 
 from optimus.capture import call, capture_case, example, names, sample_sizes, size_symbols
 from optimus.pattern import Case
+from verify.aten import autograd_objects
 from verify.cache import Cache, remembered
 from verify.content import edges_key
 from verify.plain import from_plain, packed
 from verify.smtlib import asked_for
 from verify.subject import Subject
 from verify.validation import TIMEOUT_S, validate
-from verify.verdict import Refuted, Unknown, Verdict, explain, word
+from verify.verdict import Proved, Refuted, Unknown, Verdict, explain, word
 
 MOST = 10
 """Captures per subject at most."""
@@ -36,7 +37,11 @@ UNCAPTURED = "not captured"
 
 @dataclass(frozen=True)
 class Edge:
-    """One case with some sizes fixed. ``verdict``: of the rewrite; None where there was none, which ``outcome`` explains."""
+    """One case with some sizes fixed.
+
+    ``verdict``: of the rewrite, unknown where the program runs but was not captured; None where there was nothing to prove, which
+    ``outcome`` explains.
+    """
 
     case: str
     fixed: tuple[tuple[str, int], ...]
@@ -59,7 +64,7 @@ class Edges:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Those of the rewrites."""
+        """Those of the rewrites, and of what was not captured."""
         return [p.verdict for p in self.parts if p.verdict is not None]
 
     def counts(self) -> Counter[str]:
@@ -68,7 +73,7 @@ class Edges:
 
     @property
     def wrong(self) -> list[Edge]:
-        """Those whose rewrite is not proved, the refuted first."""
+        """Those not captured or whose rewrite is not proved, the refuted first."""
         found = [p for p in self.parts if p.verdict is not None and p.outcome != "proved"]
         return sorted(found, key=lambda p: not isinstance(p.verdict, Refuted))
 
@@ -115,8 +120,6 @@ def _prove_edges(subject: Subject, timeout_s: float, second_solver: bool, most: 
 
 def _pack(edges: Edges) -> dict[str, Any] | None:
     """Edges as plain data; None unless every rewrite is proved and every program was captured."""
-    if any(p.verdict is None and p.outcome not in (DECLINED, RAISES) for p in edges.parts):
-        return None
     return packed({"edges": edges}, Edge, Edges)
 
 
@@ -151,7 +154,7 @@ def prove_edge(subject: Subject, case: Case, fixed: Mapping[str, int], timeout_s
     try:
         before = capture_case(case, fixed)
     except Exception as error:  # noqa: BLE001 - whatever Dynamo raises; the program itself ran
-        return Edge(case.name, at, f"{UNCAPTURED} ({type(error).__name__})")
+        return Edge(case.name, at, f"{UNCAPTURED} ({type(error).__name__})", Unknown(f"{UNCAPTURED}, {type(error).__name__}: {error}"))
     with asked_for(f"{case.name},{','.join(f'{name}={size}' for name, size in at)}"):
         verdict = _judged(subject, case, before, fixed, timeout_s, second_solver)
     return Edge(case.name, at, DECLINED if verdict is None else word(verdict), verdict)
@@ -179,10 +182,12 @@ def _judged(subject: Subject, case: Case, before: GraphModule, fixed: Mapping[st
         return Unknown(f"the pass raised {errors[0].detail}")
     if not journal.rewrites:
         return None
+    called = size_symbols(case, before)
     found = validate(before, after, timeout_s=timeout_s, second_solver=second_solver)
+    if isinstance(found, Proved):
+        found = autograd_objects(before, after) or found
     if not isinstance(found, Refuted):
         return found
-    called = size_symbols(case, before)
     sizes: dict[str, Any] = {**fixed, **{called.get(symbol, symbol): size for symbol, size in found.counterexample.sizes.items()}}
     return Refuted(replace(found.counterexample, sizes=sizes))
 

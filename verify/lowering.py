@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from optimus.state import GraphState
 from optimus.values import tensor, value
-from optimus.versions import asked_of_sizes, forget_answers, without_layout_notes
+from optimus.versions import asked_of_sizes, forget_answers, names_traced, without_layout_notes
 
 
 class LoweringError(ValueError):
@@ -67,15 +67,18 @@ def lower(gm: GraphModule, grad: bool = True) -> Lowered:
     # Remembered results and answers would come without the questions that were asked for them.
     forget_answers(mode.shape_env)
     with torch.set_grad_enabled(grad), mode, disable_fake_tensor_cache(mode), without_layout_notes(), asked_of_sizes(mode.shape_env) as questions:
-        inputs = [_leaf(value(node)) for node in given]
-        cotangents = [torch.empty_like(t) for t in _shown(gm) if isinstance(t, torch.Tensor) and t.requires_grad]
-        told: list[bool] = []
+        told = _Told([], set())
         try:
-            joint = make_fx(_joint(gm, len(inputs), told))(*inputs, *(c.detach() for c in cotangents))
+            inputs = [_leaf(value(node)) for node in given]
+            sources = [k for k, i in enumerate(inputs) if isinstance(i, torch.Tensor) and i.requires_grad]
+            cotangents = [torch.empty_like(t) for t in _shown(gm) if isinstance(t, torch.Tensor) and t.requires_grad]
+            joint = make_fx(_joint(gm, len(inputs), sources, told))(*inputs, *(c.detach() for c in cotangents))
+        except LoweringError:
+            raise
         except Exception as error:  # whatever an operator raises on fakes
             raise LoweringError(f"{type(error).__name__}: {error}") from error
-    wanted = tuple(node.name for node, i in zip(given, inputs, strict=True) if isinstance(i, torch.Tensor) and i.requires_grad)
-    return Lowered(_only_forward(joint, len(told), len(given)), joint, wanted, tuple(told), tuple(questions), _fan_out(gm))
+    wanted = tuple(given[k].name for k in sources)
+    return Lowered(_only_forward(joint, told, len(given)), joint, wanted, tuple(told.requires_grad), tuple(questions), _fan_out(gm))
 
 
 def _leaf(given: Any) -> Any:
@@ -83,31 +86,60 @@ def _leaf(given: Any) -> Any:
     return given.detach().requires_grad_(given.requires_grad) if isinstance(given, torch.Tensor) else given
 
 
-def _joint(gm: GraphModule, count: int, told: list[bool]) -> Any:
-    """The function to be traced; it notes in ``told`` which outputs require gradients."""
+@dataclass(frozen=True)
+class _Told:
+    """What is noted while a joint graph is traced: which outputs require gradients, and the names of the nodes of the forward pass."""
+
+    requires_grad: list[bool]
+    forward: set[str]
+
+
+def _joint(gm: GraphModule, count: int, sources: Sequence[int], told: _Told) -> Any:
+    """The function to be traced. ``sources``: which inputs want a gradient; others may come to require one by a write."""
 
     def joint(*given: Any) -> list[Any]:
         inputs, cotangents = given[:count], given[count:]
-        outputs = pytree.tree_leaves(gm(*inputs))
-        told.extend(isinstance(o, torch.Tensor) and o.requires_grad for o in outputs)
-        if sum(told) != len(cotangents):
-            raise LoweringError(f"{sum(told)} outputs require gradients, {len(cotangents)} by the metadata")
-        sources = [i for i in inputs if isinstance(i, torch.Tensor) and i.requires_grad]
-        ends = [o for o, requires in zip(outputs, told, strict=True) if requires]
-        gradients = torch.autograd.grad(ends, sources, cotangents, allow_unused=True) if ends and sources else [None] * len(sources)
+        outputs = pytree.tree_leaves(gm.forward(*inputs))  # a call of the module itself would print what it raises
+        told.forward.update(names_traced())
+        told.requires_grad.extend(isinstance(o, torch.Tensor) and o.requires_grad for o in outputs)
+        if sum(told.requires_grad) != len(cotangents):
+            raise LoweringError(f"{sum(told.requires_grad)} outputs require gradients, {len(cotangents)} by the metadata")
+        for k, i in enumerate(inputs):
+            if k not in sources and isinstance(i, torch.Tensor) and i.requires_grad and not any(o is i for o in outputs):
+                raise LoweringError(f"input {k} comes to require a gradient, and is not returned")
+        wanted = [inputs[k] for k in sources]
+        ends = [o for o, requires in zip(outputs, told.requires_grad, strict=True) if requires]
+        gradients = torch.autograd.grad(ends, wanted, cotangents, allow_unused=True) if ends and wanted else [None] * len(wanted)
         return [*outputs, *gradients]
 
     return joint
 
 
-def _only_forward(joint: GraphModule, outputs: int, inputs: int) -> GraphModule:
-    """The joint graph without gradients and without cotangents."""
+def _only_forward(joint: GraphModule, told: _Told, inputs: int) -> GraphModule:
+    """The joint graph without cotangents and without what stands behind the forward pass, writes included.
+
+    Sizes are put into a graph where they are first used, so that one that is only returned stands behind it.
+    """
+    returned = _returned(joint)[: len(told.requires_grad)]
+    forward = {n for n in joint.graph.nodes if n.op == "placeholder" or n.name in told.forward}
+    late = [n for n in returned if isinstance(n, Node)]
+    while late:
+        node = late.pop()
+        if node not in forward:
+            if tensor(node) is not None:
+                raise LoweringError(f"an output is {node.name}, which the backward pass computes")
+            forward.add(node)
+            late += node.all_input_nodes
     graph = torch.fx.Graph()
     copied: dict[Node, Node] = {}
-    graph.graph_copy(joint.graph, copied)
-    graph.output([copied[n] if isinstance(n, Node) else n for n in _returned(joint)[:outputs]])
+    for node in joint.graph.nodes:
+        if node in forward:
+            copied[node] = graph.node_copy(node, copied.__getitem__)
+    graph.output([copied[n] if isinstance(n, Node) else n for n in returned])
     graph.eliminate_dead_code()
     for node in list(graph.find_nodes(op="placeholder"))[inputs:]:
+        if node.users:
+            raise LoweringError(f"{next(iter(node.users)).name} of the forward pass depends on a cotangent")
         graph.erase_node(node)
     return GraphModule(joint, graph)
 

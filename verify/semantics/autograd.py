@@ -32,6 +32,19 @@ def sym_numel(use: Use) -> Any:
     return found.linear() if isinstance(found, Product) and found.static else found
 
 
+@means("sym_sum")
+def sym_sum(use: Use) -> Any:
+    """The sum of the numbers of a list."""
+    return sum(use.shape("args"))
+
+
+@means("sym_max", "sym_min")
+def extreme(use: Use) -> Any:
+    """The larger or the smaller of two numbers."""
+    left, right = use.integer(use.args["a"]), use.integer(use.args["b"])
+    return use.logic.ite(left >= right if use.call.op == "sym_max" else left <= right, left, right)
+
+
 # ------------------------------------------------------------------------------------------------ tensors of one number
 
 
