@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib
 import inspect
 import json
@@ -30,7 +29,7 @@ from verify.judgement import EXIT, Judgement, declined
 from verify.judgement import judge as judge_subject
 from verify.models import ModelError, ModelReport, check_model
 from verify.smtlib import Export, ExportError, recording
-from verify.subject import PatternSubject
+from verify.subject import PassError, PatternSubject, rewritten
 from verify.verdict import Proved, Verdict, tidy, word
 from verify.verdict import explain as explain_verdict
 from verify.versions import versions
@@ -294,8 +293,10 @@ def explain(name: str) -> int:
 
 def _before_and_after(pattern: Pattern, case: Case) -> tuple[str, str]:
     before = captured(case)
-    after = copy.deepcopy(before)
-    PatternSubject(pattern).apply(after)
+    try:
+        after, _ = rewritten(PatternSubject(pattern), before)
+    except PassError as error:
+        return tidy(before.code), f"  {error}"
     return tidy(before.code), tidy(after.code)
 
 

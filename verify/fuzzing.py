@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from fuzz.program import Program
 from fuzz.strategies import programs
 from optimus.pattern import Exactness
 from verify.compare import compare
-from verify.subject import Subject
+from verify.subject import PassError, Subject, rewritten
 
 BATCH = 60
 
@@ -50,14 +49,10 @@ class FuzzReport:
 def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
     """Whether the subject fired on ``program``, and what it got wrong. Raises if the program cannot be captured."""
     before = program.graph()
-    after = copy.deepcopy(before)
     try:
-        journal = subject.apply(after)
-    except Exception as error:  # noqa: BLE001 - the subject is the user's
-        return True, Finding(program, (f"the pass raised {type(error).__name__}: {error}",), before.code, "")
-    errors = [d.detail for d in journal.declined if d.reason == "error"]
-    if errors:
-        return True, Finding(program, (f"the pass raised {errors[0]}",), before.code, after.code)
+        after, journal = rewritten(subject, before)
+    except PassError as error:
+        return True, Finding(program, (str(error),), before.code, "")
     if not journal.rewrites and before.code == after.code:
         return False, None
     found = compare_runs(before.forward, after.forward, program.make_inputs, subject.exactness)

@@ -24,7 +24,7 @@ from verify.prover.solve import Invalid, Undecided, Valid
 from verify.prover.task import Task, formula
 from verify.prover.terms import lifted
 from verify.semantics.logic import Index, Int, Part, Symbol
-from verify.verdict import Unknown, Vacuous, Verdict
+from verify.verdict import Unknown, Vacuous, Verdict, in_words
 
 
 def prove_rule(statement: Callable[[Any], None], *, timeout_s: float, second_solver: bool) -> Verdict:
@@ -180,7 +180,7 @@ class SolverRule:
             case Valid():
                 return
             case Invalid(sizes):
-                numbers = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+                numbers = in_words(sizes)
                 raise Unprovable(f"the rule does not hold: not always {what}" + (f", such as for {numbers}" if numbers else ""))
             case Undecided(reason):
                 raise Unprovable(f"{what}: {reason}")
