@@ -350,11 +350,11 @@ def _factory(text: str) -> Callable[[], Any]:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the module is the user's
         _usage(f"model {text}: the module {module_name} cannot be imported ({type(error).__name__}: {error})")
-    found = getattr(module, name, None)
+    found: Callable[..., Any] | None = getattr(module, name, None)
     if not callable(found):
         near = [n for n in vars(module) if callable(getattr(module, n)) and not n.startswith("_")][:8]
         _usage(f"model {text}: {module_name} has no function {name}; it has {', '.join(near) or 'none'}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _show_model(console: Console, report: ModelReport) -> None:

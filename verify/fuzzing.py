@@ -46,9 +46,16 @@ class FuzzReport:
     finding: Finding | None = None
 
 
+class UncapturedError(Exception):
+    """A program that cannot be captured, for instance as fakes refuse what eager runs."""
+
+
 def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
-    """Whether the subject fired on ``program``, and what it got wrong. Raises if the program cannot be captured."""
-    before = program.graph()
+    """Whether the subject fired on ``program``, and what it got wrong. Raises :class:`UncapturedError`."""
+    try:
+        before = program.graph()
+    except Exception as error:  # whatever an operator raises on fakes
+        raise UncapturedError(f"{type(error).__name__}: {error}") from error
     try:
         after, journal = rewritten(subject, before)
     except PassError as error:
@@ -117,7 +124,7 @@ def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, rep
         report.tried += report.finding is None
         try:
             fired, finding = judge(subject, program)
-        except Exception:  # noqa: BLE001 - fakes refuse what eager runs, for instance sizes that depend on data
+        except UncapturedError:
             report.uncaptured += 1
             return
         report.fired += fired and report.finding is None
@@ -138,7 +145,7 @@ def _tidied(subject: Subject, finding: Finding) -> Finding:
     for smaller in _smaller(finding.program):
         try:
             _, found = judge(subject, smaller)
-        except Exception:  # noqa: BLE001 - it was only an attempt
+        except UncapturedError:
             continue
         if found is not None:
             return (
