@@ -97,6 +97,7 @@ class TestRefusals:
             (["--pattern", ""], "unknown pattern ''; accepted are"),
             (["--pattern"], "argument --pattern: expected one argument; see optimus-verify --help"),
             (["--patern=x"], "unrecognized arguments: --patern=x; see optimus-verify --help"),
+            (["--all", "--ir", "torch"], "unrecognized arguments: --ir; see optimus-verify --help"),
             (["nothing"], "invalid choice: 'nothing'"),
             (["list", "--json", "x"], "unrecognized arguments: --json x"),
             (["--json", "x", "list"], "--json stands in front of list; accepted are options behind it"),

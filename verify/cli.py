@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments = parser().parse_args(given)
+        arguments = _parsed(given)
         if arguments.command is not None and given[0] != arguments.command:
             raise UsageError(f"{given[0]} stands in front of {arguments.command}; accepted are options behind it")
         return _run(arguments)
@@ -72,6 +72,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("optimus-verify: interrupted", file=sys.stderr)
         return 130
+
+
+def _parsed(given: Sequence[str]) -> argparse.Namespace:
+    """The arguments as they are given. An unknown option is told of as such: argparse may take its value for a command."""
+    top = parser()
+    unknown = [a for a in given if len(a) > 2 and a.startswith("--") and a.partition("=")[0] not in top._option_string_actions]
+    if unknown:
+        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return top.parse_args(given)
 
 
 def _run(arguments: argparse.Namespace) -> int:
