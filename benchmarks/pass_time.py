@@ -23,13 +23,8 @@ from torch.fx import Graph, GraphModule
 import optimus
 from benchmarks.models import make
 from optimus.capture import capture
+from optimus.plan import default_plan
 
-PYTORCH = (
-    "normalization_pass", "batch_linear", "batch_linear_lhs", "batch_layernorm", "batch_tanh", "batch_sigmoid", "batch_relu", "batch_detach",
-    "batch_clamp", "batch_nan_to_num", "remove_split_with_size_one_pass", "merge_getitem_cat_pass", "merge_splits_pass", "mutate_cat_pass",
-    "split_cat_pass", "unbind_stack_pass", "split_cat_to_slices_pass", "unbind_cat_to_view_pass", "split_stack_to_cats_pass",
-    "unbind_stack_to_slices_pass", "move_reshape_out_of_split_stack_pass", "einsum_to_pointwise_pass",
-)  # fmt: skip
 PYTORCH_LIMIT_S = 300.0
 """PyTorch's passes are asked for larger graphs only while they stay under this."""
 
@@ -83,14 +78,15 @@ def ours(gm: GraphModule, inputs: list[Any]) -> int:
 
 
 def pytorch(gm: GraphModule, inputs: list[Any]) -> int:
-    """Run PyTorch's passes of the same names; the number of pattern matches that it counts."""
+    """Run PyTorch's passes of the same names as far as it has them; the number of pattern matches that it counts."""
     import torch._inductor.config as inductor
     from torch._dynamo.utils import counters
+    from torch._inductor.fx_passes.group_batch_fusion import PRE_GRAD_FUSIONS
     from torch._inductor.fx_passes.pre_grad import pre_grad_passes
     from torch._inductor.fx_passes.split_cat import PRE_GRAD_PATTERNS
 
     counters.clear()
-    known = [n for n in PYTORCH if n in PRE_GRAD_PATTERNS or n.startswith("batch_") or n == "normalization_pass"]
+    known = [p.name for p in default_plan() if p.name in PRE_GRAD_PATTERNS or p.name in PRE_GRAD_FUSIONS]
     with inductor.patch(pre_grad_fusion_options={name: {} for name in known}, force_disable_caches=True):
         pre_grad_passes(gm, inputs)
     return int(sum(counters["inductor"].values()))

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def general_rules() -> Iterator[Timed]:
     for name, pattern in optimus.patterns().items():
         statement = pattern.general
         if statement is not None:
-            yield timed(name, lambda s=statement: prove_rule(s, timeout_s=TIMEOUT_S, second_solver=True))  # type: ignore[misc]
+            yield timed(name, partial(prove_rule, statement, timeout_s=TIMEOUT_S, second_solver=True))
 
 
 def rules_of(count: int) -> Iterator[Timed]:
@@ -93,7 +94,7 @@ def rules_of(count: int) -> Iterator[Timed]:
         after = copy.deepcopy(before)
         if not Engine(after, Plan((for_any_number(pattern),))).run().rewrites:
             raise RuntimeError(f"{name} does not fire on {count} pieces")
-        yield timed(name, lambda b=before, a=after: validate(b, a))  # type: ignore[misc]
+        yield timed(name, partial(validate, before, after))
 
 
 def thousand_pieces() -> Iterator[Timed]:

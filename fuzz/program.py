@@ -295,11 +295,11 @@ class _Builder:
     def _step(self, step: Step) -> None:
         args = substitute(step.args, lambda v: self.nodes[v.name])
         kwargs = {k: substitute(a, lambda v: self.nodes[v.name]) for k, a in step.kwargs}
-        node = self.graph.create_node("call_method" if isinstance(step.target, str) else "call_function", step.target, args, kwargs)  # type: ignore[arg-type]
+        target: Any = step.target
+        node = self.graph.create_node("call_method" if isinstance(target, str) else "call_function", target, args, kwargs)
         fakes = substitute(step.args, lambda v: self.nodes[v.name].meta["example_value"])
         fake_kwargs = {k: substitute(a, lambda v: self.nodes[v.name].meta["example_value"]) for k, a in step.kwargs}
         with self.fake_mode:
-            target: Any = step.target
             found = getattr(fakes[0], target)(*fakes[1:], **fake_kwargs) if isinstance(target, str) else target(*fakes, **fake_kwargs)
         node.meta["example_value"] = found
         self.nodes[step.name] = node

@@ -477,7 +477,7 @@ def _repropagate(state: GraphState, readers: Sequence[Node], metas: list[tuple[N
         try:
             with no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):
                 after = run_fake(node)
-        except Exception:  # noqa: BLE001 - the reader refuses the new strides, as ``view`` does
+        except Exception:  # noqa: BLE001 - the reader, a user's operator too, refuses the new strides: a copy keeps the old ones
             return False
         verdict = _compare(state, node, before, after)
         if verdict is None:

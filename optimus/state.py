@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,8 +59,6 @@ class GraphState:
     fake_mode: FakeTensorMode | None = None
     ops: dict[Node, str] = field(default_factory=dict)
     """The canonical operator of every node that has one."""
-    counts: Counter[str] = field(default_factory=Counter)
-    """How many nodes of each canonical operator there are."""
     sizes: dict[object, Node] = field(default_factory=dict)
     _same: dict[Storage, Storage] = field(default_factory=dict)
     _found: dict[Node, tuple[Any, tuple[Storage, ...]]] = field(default_factory=dict)
@@ -74,7 +72,7 @@ class GraphState:
         state.modes.append(Mode(torch.is_grad_enabled() if grad is None else grad))
         region = 0
         for node in graph.nodes:
-            state._count(node)
+            state._name(node)
             found = effects(node)
             if found.switches_mode:
                 region += 1
@@ -131,15 +129,14 @@ class GraphState:
         if found.opaque:  # what it returns may refer to what it was given, tensor or not
             self._hidden[node] = written
 
-    def _count(self, node: Node) -> None:
+    def _name(self, node: Node) -> None:
         call = bind(node)
         if call is not None:
             self.ops[node] = call.op
-            self.counts[call.op] += 1
 
-    def has_any(self, ops: Iterable[str]) -> bool:
+    def has_any(self, ops: frozenset[str]) -> bool:
         """Whether some node is one of ``ops``."""
-        return any(self.counts[op] > 0 for op in ops)
+        return not ops.isdisjoint(self.ops.values())
 
     @property
     def shape_env(self) -> Any:
@@ -157,14 +154,12 @@ class GraphState:
     def adopt(self, node: Node, like: Node) -> None:
         """Record a new node that runs in the region of ``like``."""
         self.region[node] = self.region[like]
-        self._count(node)
+        self._name(node)
 
     def forget(self, node: Node) -> None:
         """Drop an erased node."""
         self.region.pop(node, None)
-        op = self.ops.pop(node, None)
-        if op is not None:
-            self.counts[op] -= 1
+        self.ops.pop(node, None)
         self.effect.pop(node, None)
         self._found.pop(node, None)
         self._kept.append(value(node))  # a freed storage's number must not come back for another

@@ -75,17 +75,50 @@ class TestRefusals:
             ([], "nothing to judge; give --pattern NAME or --all"),
             (["--pattern", "split_cat"], "unknown pattern 'split_cat'; nearest are split_cat_pass"),
             (["--pattern", "x", "--all"], "--pattern and --all exclude each other"),
-            (["--all", "--budget", "0"], "--budget 0: accepted is a positive time such as 30s, 5m or 1h"),
+            (["--all", "--budget", "0"], "--budget 0: accepted is a positive time such as 30s, 5m or 1h, up to 24h"),
             (["--all", "--budget=-3s"], "--budget -3s: accepted is"),
             (["--all", "--budget", "soon"], "--budget soon: accepted is"),
             (["--all", "--budget", "nan"], "--budget nan: accepted is"),
+            (["--all", "--budget", "1e300"], "--budget 1e300: accepted is"),
+            (["--all", "--seed", "one"], "--seed one: accepted is a whole number from 0 to 4294967295"),
+            (["--all", "--seed", "4294967296"], "--seed 4294967296: accepted is"),
+            (["--all", "--seed=-1"], "--seed -1: accepted is"),
+            (["--all", "--device", "cpu:1"], "--device cpu:1: accepted are cpu and cuda"),
+            (["--all", "--device", ""], "--device : accepted are cpu and cuda"),
+            (["--all", "--json", ""], "--json is empty; accepted is a file, or - for standard output"),
+            (["--all", "--json", "/dev/null"], "--json /dev/null: is no regular file; accepted is a file"),
+            (["--all", "--json", "x" * 300], "cannot be written (File name too long)"),
+            (["--all", "--smt2", ""], "--smt2 is empty; accepted is a folder"),
+            (["--all", "--smt2", "x" * 300], "cannot be written (File name too long)"),
+            (["--all", "--smt2", "new", "--json", "./new"], "--json ./new and --smt2 new are the same"),
+            (["model", "zoo:fine", "--smt2", ""], "--smt2 is empty; accepted is a folder"),
+            (["model", "zoo:fine", "--json", ""], "--json is empty; accepted is a file"),
+            (["model", "zoo:raises", "--smt2", "new/queries"], "the factory raised KeyError: 'weights'"),
+            (["--pattern", ""], "unknown pattern ''; accepted are"),
+            (["--pattern"], "argument --pattern: expected one argument; see optimus-verify --help"),
+            (["--patern=x"], "unrecognized arguments: --patern=x; see optimus-verify --help"),
+            (["--all", "--ir", "torch"], "unrecognized arguments: --ir; see optimus-verify --help"),
+            (["nothing"], "invalid choice: 'nothing'"),
+            (["list", "--json", "x"], "unrecognized arguments: --json x"),
+            (["--json", "x", "list"], "--json stands in front of list; accepted are options behind it"),
+            (["--seed", "5", "model", "zoo:fine"], "--seed stands in front of model"),
+            (["explain"], "the following arguments are required: NAME; see optimus-verify explain --help"),
+            (["explain", ""], "unknown pattern ''"),
+            (["model", ":f"], "model :f: accepted is MODULE:FACTORY"),
+            (["model", ".:f"], "the module . cannot be imported"),
+            (["model", "zoo:fine", "--budget", "3s"], "unrecognized arguments: --budget 3s"),
             (["--all", "--device", "tpu:x"], "--device tpu:x: accepted are cpu and cuda"),
             (["--all", "--json", "no/such/folder/out.json"], "--json no/such/folder/out.json: cannot be written"),
             (["--all", "--json", "."], "--json .: "),
             (["--all", "--smt2", "zoo.py"], "--smt2 zoo.py: cannot be written (File exists); accepted is a folder"),
             (["--all", "--smt2", "zoo.py/queries"], "--smt2 zoo.py/queries: cannot be written (Not a directory); accepted is a folder"),
             (["model", "zoo:fine", "--smt2", "zoo.py"], "--smt2 zoo.py: cannot be written"),
-            (["--all", "--solver-timeout", "never"], "--solver-timeout never: accepted is a positive time such as 30s, 5m or 1h"),
+            (["--all", "--solver-timeout", "never"], "--solver-timeout never: accepted is a positive time such as 30s, 5m or 1h, up to 24h"),
+            *[
+                (["--all", f"--solver-timeout={time}"], f"--solver-timeout {time}: accepted is")
+                for time in ("1e300", "nan", "inf", "0", "-1", "", "25h")
+            ],
+            (["model", "zoo:fine", "--solver-timeout", "1e300"], "--solver-timeout 1e300: accepted is"),
             (["explain", "batch_tan"], "unknown pattern 'batch_tan'; nearest are batch_tanh"),
             (["model", "zoo"], "model zoo: accepted is MODULE:FACTORY"),
             (["model", "no_such_module:f"], "the module no_such_module cannot be imported (ModuleNotFoundError"),
@@ -117,12 +150,6 @@ class TestRefusals:
             done = subprocess.run([sys.executable, "-m", name, "explain", "batch_tan"], capture_output=True, text=True, check=False)
             assert done.returncode == 2
             assert done.stderr.startswith("optimus-verify: unknown pattern 'batch_tan'")
-
-    def test_unknown_options_are_argparse_s(self, capsys):
-        with pytest.raises(SystemExit) as stopped:
-            main(["--patern=x"])
-        assert stopped.value.code == 2
-        assert "unrecognized arguments" in capsys.readouterr().err
 
 
 class TestJudge:
@@ -183,6 +210,13 @@ class TestOthers:
         assert "--pattern" in done.stdout
         print(f"help took {time.perf_counter() - start:.2f} s")
 
-    @pytest.mark.parametrize(("text", "expected"), [("30", 30), ("30s", 30), ("5m", 300), ("1h", 3600), ("0.5m", 30)])
+    @pytest.mark.parametrize(("text", "expected"), [("30", 30), ("30s", 30), ("5m", 300), ("1h", 3600), ("0.5m", 30), ("24h", 86400)])
     def test_times(self, text, expected):
-        assert seconds(text) == expected
+        assert seconds(text, "--budget") == expected
+
+    def test_a_file_that_is_a_link_stays_one(self, here):
+        (here / "link.json").symlink_to("out.json")
+        with commands._output("link.json") as write:
+            write({"versions": {}})
+        assert (here / "link.json").is_symlink()
+        assert json.loads((here / "out.json").read_text()) == {"versions": {}}

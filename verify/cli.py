@@ -6,9 +6,13 @@ Exit codes: 0 fine, 1 refuted or different, 2 usage, 3 undecided.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+LONGEST_S = 24 * 3600
+LARGEST_SEED = 2**32 - 1
 
 DESCRIPTION = """Judge rewrites of PyTorch graphs: a proof for all sizes on the code that ships, fuzzing, and runs in production mode.
 Exit codes: 0 proved, 1 refuted or different, 2 usage error, 3 undecided."""
@@ -18,15 +22,20 @@ class UsageError(Exception):
     """Something the user can mend; printed as one line, exit code 2."""
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
 def parser() -> argparse.ArgumentParser:
     """The arguments."""
-    top = argparse.ArgumentParser("optimus-verify", allow_abbrev=False, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top = _Parser("optimus-verify", allow_abbrev=False, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     chosen = top.add_argument_group("what to judge")
     chosen.add_argument("--pattern", action="append", default=[], metavar="NAME", help="judge this pattern; may be given several times")
     chosen.add_argument("--all", action="store_true", help="judge every pattern")
     _common(top)
     top.add_argument("--budget", default="40s", metavar="TIME", help="time for each pattern, such as 30s, 5m or 1h (default 40s)")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="optimus-verify")
     commands.add_parser("list", help="the patterns and what they claim")
     explain = commands.add_parser("explain", help="what a pattern does, what it requires, its cases before and after")
     explain.add_argument("name", metavar="NAME")
@@ -40,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
 def _common(to: argparse.ArgumentParser) -> None:
     to.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
     to.add_argument("--device", default="cpu", metavar="DEVICE", help="where programs run: cpu or cuda (default cpu)")
-    to.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    to.add_argument("--seed", default="0", metavar="NUMBER", help="seed of everything random (default 0)")
     to.add_argument("--smt2", metavar="DIR", help="write every query to the solvers into this folder, as SMT-LIB 2, one a file")
     to.add_argument("--no-cache", action="store_true", help="prove everything anew, and keep nothing for later runs")
     to.add_argument("--solver-timeout", default="20s", metavar="TIME", help="time for each query to a solver (default 20s)")
@@ -48,17 +57,12 @@ def _common(to: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    arguments = parser().parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
     try:
-        if arguments.command is None:
-            return _judge(arguments)
-        from verify import commands
-
-        if arguments.command == "list":
-            return commands.list_patterns()
-        if arguments.command == "explain":
-            return commands.explain(arguments.name)
-        return commands.model(arguments.factory, arguments.pattern, arguments.json, arguments.device, arguments.seed, **_proving(arguments))
+        arguments = _parsed(given)
+        if arguments.command is not None and given[0] != arguments.command:
+            raise UsageError(f"{given[0]} stands in front of {arguments.command}; accepted are options behind it")
+        return _run(arguments)
     except UsageError as error:
         print(f"optimus-verify: {error}", file=sys.stderr)
         return 2
@@ -70,31 +74,84 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _parsed(given: Sequence[str]) -> argparse.Namespace:
+    """The arguments as they are given. An unknown option is told of as such: argparse may take its value for a command."""
+    top = parser()
+    unknown = [a for a in given if len(a) > 2 and a.startswith("--") and a.partition("=")[0] not in top._option_string_actions]
+    if unknown:
+        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return top.parse_args(given)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Check the arguments, and only then load what takes long."""
+    if arguments.command is None:
+        return _judge(arguments)
+    common = _common_values(arguments) if arguments.command == "model" else {}
+    from verify import commands
+
+    if arguments.command == "list":
+        return commands.list_patterns()
+    if arguments.command == "explain":
+        return commands.explain(arguments.name)
+    return commands.model(arguments.factory, arguments.pattern, **common)
+
+
 def _judge(arguments: argparse.Namespace) -> int:
     if not arguments.pattern and not arguments.all:
         raise UsageError("nothing to judge; give --pattern NAME or --all, or see --help")
     if arguments.pattern and arguments.all:
         raise UsageError("--pattern and --all exclude each other")
-    budget = seconds(arguments.budget)
+    budget = seconds(arguments.budget, "--budget")
+    common = _common_values(arguments)
     from verify import commands
 
-    return commands.judge(arguments.pattern, budget, arguments.json, arguments.device, arguments.seed, **_proving(arguments))
+    return commands.judge(arguments.pattern, budget, **common)
 
 
-def _proving(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {"smt2": arguments.smt2, "kept": not arguments.no_cache, "timeout_s": seconds(arguments.solver_timeout, "--solver-timeout")}
+def _common_values(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What :func:`_common` adds, checked."""
+    json, smt2 = path(arguments.json, "--json", "a file, or - for standard output"), path(arguments.smt2, "--smt2", "a folder")
+    if json is not None and smt2 is not None and os.path.realpath(json) == os.path.realpath(smt2):
+        raise UsageError(f"--json {json} and --smt2 {smt2} are the same; accepted are a file and a folder")
+    return {
+        "json_path": json,
+        "device": arguments.device,
+        "seed": seed(arguments.seed),
+        "smt2": smt2,
+        "kept": not arguments.no_cache,
+        "timeout_s": seconds(arguments.solver_timeout, "--solver-timeout"),
+    }
 
 
-def seconds(text: str, option: str = "--budget") -> float:
-    """A time such as ``90``, ``30s``, ``5m`` or ``1h`` in seconds. Raises :class:`UsageError` for anything but a positive one."""
+def path(text: str | None, option: str, accepted: str) -> str | None:
+    """A path as given. Raises :class:`UsageError` for an empty one, which the operating system takes for the current folder."""
+    if text is not None and not text.strip():
+        raise UsageError(f"{option} is empty; accepted is {accepted}")
+    return text
+
+
+def seed(text: str) -> int:
+    """A seed. Raises :class:`UsageError` for what is no number, or one that a generator does not take."""
+    try:
+        found = int(text)
+    except ValueError:
+        found = -1
+    if not 0 <= found <= LARGEST_SEED:
+        raise UsageError(f"--seed {text}: accepted is a whole number from 0 to {LARGEST_SEED}")
+    return found
+
+
+def seconds(text: str, option: str) -> float:
+    """A time such as ``90``, ``30s``, ``5m`` or ``1h`` in seconds. Raises :class:`UsageError` for any but a positive one up to a day."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
     number = text[:-1] if unit is not None else text
     try:
         found = float(number) * (unit or 1)
     except ValueError:
         found = 0.0
-    if not 0 < found < float("inf"):
-        raise UsageError(f"{option} {text}: accepted is a positive time such as 30s, 5m or 1h")
+    if not 0 < found <= LONGEST_S:
+        raise UsageError(f"{option} {text}: accepted is a positive time such as 30s, 5m or 1h, up to {LONGEST_S // 3600}h")
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib
 import inspect
 import json
@@ -30,7 +29,7 @@ from verify.judgement import EXIT, Judgement, declined
 from verify.judgement import judge as judge_subject
 from verify.models import ModelError, ModelReport, check_model
 from verify.smtlib import Export, ExportError, recording
-from verify.subject import PatternSubject
+from verify.subject import PassError, PatternSubject, rewritten
 from verify.verdict import Proved, Verdict, tidy, word
 from verify.verdict import explain as explain_verdict
 from verify.versions import versions
@@ -56,13 +55,15 @@ def _usage(message: str) -> NoReturn:
 
 def _check_device(device: str) -> None:
     try:
-        kind = torch.device(device).type
+        found = torch.device(device)
     except RuntimeError:
+        found = None
+    if found is None or found.type not in ("cpu", "cuda") or (found.type == "cpu" and found.index is not None):
         _usage(f"--device {device}: accepted are cpu and cuda")
-    if kind == "cuda" and not torch.cuda.is_available():
+    if found.type == "cuda" and not torch.cuda.is_available():
         _usage(f"--device {device}: PyTorch {torch.__version__} sees no CUDA GPU here; accepted is cpu")
-    if kind not in ("cpu", "cuda"):
-        _usage(f"--device {device}: accepted are cpu and cuda")
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        _usage(f"--device {device}: PyTorch sees {torch.cuda.device_count()} CUDA GPUs here, numbered from 0")
 
 
 @contextlib.contextmanager
@@ -71,20 +72,21 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
     if path is None or path == "-":
         yield (lambda _: None) if path is None else (lambda result: print(json.dumps(result, indent=1)))
         return
-    target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.resolve().parent, prefix=f".{target.name}.")
-    except OSError as error:
-        _usage(f"--json {path}: cannot be written ({error.strerror or error})")
-    if target.is_dir():
-        os.close(handle)
-        Path(temporary).unlink()
-        _usage(f"--json {path}: is a directory; accepted is a file")
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file():
+            _usage(f"--json {path}: is {'a directory' if target.is_dir() else 'no regular file'}; accepted is a file, or - for standard output")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    except (OSError, RuntimeError) as error:  # a RuntimeError: links that lead in a circle
+        _usage(f"--json {path}: cannot be written ({getattr(error, 'strerror', None) or error})")
 
     def write(result: dict[str, Any]) -> None:
-        with os.fdopen(handle, "w") as file:
-            json.dump(result, file, indent=1)
-        Path(temporary).replace(target)
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(result, file, indent=1)
+            Path(temporary).replace(target)
+        except OSError as error:
+            _usage(f"--json {path}: cannot be written ({error.strerror or error})")
 
     try:
         yield write
@@ -96,7 +98,7 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def judge(
-    names: Sequence[str], budget_s: float, json_path: str | None, device: str, seed: int, *, smt2: str | None, kept: bool, timeout_s: float
+    names: Sequence[str], budget_s: float, *, json_path: str | None, device: str, seed: int, smt2: str | None, kept: bool, timeout_s: float
 ) -> int:
     """Judge patterns by name (none: all). The exit code is the worst of theirs.
 
@@ -137,6 +139,7 @@ def _queries(console: Console, folder: str | None, names: Sequence[str]) -> Iter
         yield lambda _: contextlib.nullcontext()
         return
     export = Export(Path(folder), versions())
+    made = [p for p in (export.root, *export.root.parents) if not os.path.lexists(p)]
 
     @contextlib.contextmanager
     def exported(name: str) -> Iterator[None]:
@@ -151,6 +154,10 @@ def _queries(console: Console, folder: str | None, names: Sequence[str]) -> Iter
         yield exported
     except ExportError as error:
         _usage(f"--smt2 {error}")
+    finally:
+        for left in made:
+            with contextlib.suppress(OSError):  # it is in use, or was never made
+                left.rmdir()
 
 
 @contextlib.contextmanager
@@ -294,8 +301,10 @@ def explain(name: str) -> int:
 
 def _before_and_after(pattern: Pattern, case: Case) -> tuple[str, str]:
     before = captured(case)
-    after = copy.deepcopy(before)
-    PatternSubject(pattern).apply(after)
+    try:
+        after, _ = rewritten(PatternSubject(pattern), before)
+    except PassError as error:
+        return tidy(before.code), f"  {error}"
     return tidy(before.code), tidy(after.code)
 
 
@@ -311,7 +320,7 @@ def _indent(text: str) -> str:
 
 
 def model(
-    factory: str, names: Sequence[str], json_path: str | None, device: str, seed: int, *, smt2: str | None, kept: bool, timeout_s: float
+    factory: str, names: Sequence[str], *, json_path: str | None, device: str, seed: int, smt2: str | None, kept: bool, timeout_s: float
 ) -> int:
     """Capture, rewrite, validate and compare a model. 0: all proved and equal; 1: something differs; 3: undecided."""
     plan = Plan(tuple(_patterns(names))) if names else default_plan()
@@ -341,11 +350,11 @@ def _factory(text: str) -> Callable[[], Any]:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the module is the user's
         _usage(f"model {text}: the module {module_name} cannot be imported ({type(error).__name__}: {error})")
-    found = getattr(module, name, None)
+    found: Callable[..., Any] | None = getattr(module, name, None)
     if not callable(found):
         near = [n for n in vars(module) if callable(getattr(module, n)) and not n.startswith("_")][:8]
         _usage(f"model {text}: {module_name} has no function {name}; it has {', '.join(near) or 'none'}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _show_model(console: Console, report: ModelReport) -> None:

@@ -18,7 +18,7 @@ from fuzz.templates import instantiate
 from optimus.capture import names
 from optimus.pattern import Exactness
 from verify.compare import compare as compare_runs
-from verify.subject import Subject
+from verify.subject import PassError, Subject, applied
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,21 @@ class ThreeWay:
 
 
 class Backend:
-    """A ``torch.compile`` backend that runs a subject and then a compiler; counts rewrites."""
+    """A ``torch.compile`` backend that runs a subject and then a compiler; counts rewrites, and notes where the subject raises."""
 
     def __init__(self, subject: Subject, compiler: str) -> None:
         self.subject = subject
         self.compiler = compiler
         self.fired = 0
+        self.faults: list[str] = []
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """See :func:`torch.compile`."""
-        self.fired += len(self.subject.apply(gm).rewrites)
+        try:
+            self.fired += len(applied(self.subject, gm).rewrites)
+        except PassError as error:  # what Dynamo says of it hides what it was
+            self.faults.append(str(error))
+            raise
         inner: Callable[..., Any] = torch._dynamo.lookup_backend(self.compiler)
         compiled: Callable[..., Any] = inner(gm, example_inputs)
         return compiled
@@ -113,7 +118,7 @@ def three_way(
             compiled = torch.compile(copy.copy(program), backend=chosen, dynamic=dynamic or None)
             found.append(tuple(compare_runs(program, compiled, make_inputs, bitwise=bitwise)))
         torch._dynamo.reset()
-    return ThreeWay(found[0], found[1], ours.fired)
+    return ThreeWay((*dict.fromkeys(ours.faults), *found[0]), found[1], ours.fired)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ what lowering shows is compared. The pass need not fire there, and a program may
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +22,9 @@ from verify.cache import Cache, remembered
 from verify.content import edges_key
 from verify.plain import from_plain, packed
 from verify.smtlib import asked_for
-from verify.subject import Subject
+from verify.subject import PassError, Subject, rewritten
 from verify.validation import TIMEOUT_S, validate
-from verify.verdict import Proved, Refuted, Unknown, Verdict, explain, word
+from verify.verdict import Proved, Refuted, Unknown, Verdict, explain, in_words, word
 
 MOST = 10
 """Captures per subject at most."""
@@ -51,7 +50,7 @@ class Edge:
     @property
     def name(self) -> str:
         """The case and the sizes, such as ``to_the_back, n = 0``."""
-        return f"{self.case}, {', '.join(f'{name} = {size}' for name, size in self.fixed)}"
+        return f"{self.case}, {in_words(dict(self.fixed))}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Edges:
         """Which of the ways to fix sizes were tried."""
         tried: dict[str, list[str]] = {}
         for part in self.parts:
-            tried.setdefault(part.case, []).append(", ".join(f"{name} = {size}" for name, size in part.fixed))
+            tried.setdefault(part.case, []).append(in_words(dict(part.fixed)))
         listed = "; ".join(f"{case}: {' | '.join(sizes)}" for case, sizes in tried.items())
         return f"{len(self.parts)} of {self.possible} captures" + (f", {listed}" if listed else "")
 
@@ -172,14 +171,10 @@ def _raises(case: Case, fixed: Mapping[str, int]) -> bool:
 
 def _judged(subject: Subject, case: Case, before: GraphModule, fixed: Mapping[str, int], timeout_s: float, second_solver: bool) -> Verdict | None:
     """The verdict on what the subject makes of a graph; None if it leaves it alone."""
-    after = copy.deepcopy(before)
     try:
-        journal = subject.apply(after)
-    except Exception as error:  # noqa: BLE001 - the subject is the user's
-        return Unknown(f"the pass raised {type(error).__name__}: {error}")
-    errors = [d for d in journal.declined if d.reason == "error"]
-    if errors:
-        return Unknown(f"the pass raised {errors[0].detail}")
+        after, journal = rewritten(subject, before)
+    except PassError as error:
+        return Unknown(str(error))
     if not journal.rewrites:
         return None
     called = size_symbols(case, before)

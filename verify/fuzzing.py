@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from fuzz.program import Program
 from fuzz.strategies import programs
 from optimus.pattern import Exactness
 from verify.compare import compare
-from verify.subject import Subject
+from verify.subject import PassError, Subject, rewritten
 
 BATCH = 60
 
@@ -47,17 +46,20 @@ class FuzzReport:
     finding: Finding | None = None
 
 
+class UncapturedError(Exception):
+    """A program that cannot be captured, for instance as fakes refuse what eager runs."""
+
+
 def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
-    """Whether the subject fired on ``program``, and what it got wrong. Raises if the program cannot be captured."""
-    before = program.graph()
-    after = copy.deepcopy(before)
+    """Whether the subject fired on ``program``, and what it got wrong. Raises :class:`UncapturedError`."""
     try:
-        journal = subject.apply(after)
-    except Exception as error:  # noqa: BLE001 - the subject is the user's
-        return True, Finding(program, (f"the pass raised {type(error).__name__}: {error}",), before.code, "")
-    errors = [d.detail for d in journal.declined if d.reason == "error"]
-    if errors:
-        return True, Finding(program, (f"the pass raised {errors[0]}",), before.code, after.code)
+        before = program.graph()
+    except Exception as error:  # whatever an operator raises on fakes
+        raise UncapturedError(f"{type(error).__name__}: {error}") from error
+    try:
+        after, journal = rewritten(subject, before)
+    except PassError as error:
+        return True, Finding(program, (str(error),), before.code, "")
     if not journal.rewrites and before.code == after.code:
         return False, None
     found = compare_runs(before.forward, after.forward, program.make_inputs, subject.exactness)
@@ -122,7 +124,7 @@ def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, rep
         report.tried += report.finding is None
         try:
             fired, finding = judge(subject, program)
-        except Exception:  # noqa: BLE001 - fakes refuse what eager runs, for instance sizes that depend on data
+        except UncapturedError:
             report.uncaptured += 1
             return
         report.fired += fired and report.finding is None
@@ -143,7 +145,7 @@ def _tidied(subject: Subject, finding: Finding) -> Finding:
     for smaller in _smaller(finding.program):
         try:
             _, found = judge(subject, smaller)
-        except Exception:  # noqa: BLE001 - it was only an attempt
+        except UncapturedError:
             continue
         if found is not None:
             return (

@@ -135,7 +135,7 @@ def check_model(
 def _made(factory: Callable[[], Any], device: str) -> tuple[Any, tuple[Any, ...]]:
     try:
         made = factory()
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # the factory is the user's
         raise ModelError(f"the factory raised {type(error).__name__}: {error}") from error
     if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]):
         raise ModelError(f"the factory returned a {type(made).__name__}; accepted is a pair (model, inputs)")
@@ -150,7 +150,7 @@ def _captured(model: Any, inputs: tuple[Any, ...]) -> Captured:
     try:
         with quiet():
             graphs = capture(model, inputs)
-    except Exception as error:
+    except Exception as error:  # the model is the user's
         raise ModelError(f"the model raised while it was captured, {type(error).__name__}: {str(error).splitlines()[0]}") from error
     if not graphs:
         raise ModelError("the model has no graph; accepted is a model that computes something with tensors")

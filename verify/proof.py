@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +21,7 @@ from verify.edges import Edges, prove_edges
 from verify.plain import from_plain, pack_proof, packed, unpack_proof
 from verify.prover.rules import prove_rule
 from verify.smtlib import Export, asked_for, recording
-from verify.subject import Subject, as_subject
+from verify.subject import PassError, Subject, as_subject, rewritten
 from verify.validation import TIMEOUT_S, validate
 from verify.verdict import Counterexample, Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
 from verify.versions import versions
@@ -195,11 +194,10 @@ def _pack(proof: CaseProof) -> dict[str, Any] | None:
 def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: bool) -> CaseProof:
     start = time.monotonic()
     before = captured(case)
-    after = copy.deepcopy(before)
     try:
-        journal = subject.apply(after)
-    except Exception as error:  # noqa: BLE001 - the subject is the user's
-        return CaseProof(case, False, Unknown(f"{case.name}: the pass raised {type(error).__name__}: {error}"), time.monotonic() - start)
+        after, journal = rewritten(subject, before)
+    except PassError as error:
+        return CaseProof(case, False, Unknown(f"{case.name}: {error}"), time.monotonic() - start, before.code.strip())
     verdict = _verdict(case, before, after, journal, timeout_s, second_solver)
     aten = None
     if journal.rewrites and case.must_fire and isinstance(verdict, Proved):
@@ -208,9 +206,6 @@ def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: b
 
 
 def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journal, timeout_s: float, second_solver: bool) -> Verdict:
-    errors = [d for d in journal.declined if d.reason == "error"]
-    if errors:
-        return Unknown(f"{case.name}: the pass raised {errors[0].detail}")
     if journal.rewrites:
         found = validate(before, after, timeout_s=timeout_s, second_solver=second_solver)
         if isinstance(found, Refuted):

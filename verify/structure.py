@@ -35,7 +35,7 @@ def validation_key(before: GraphModule, after: GraphModule, private: frozenset[i
     writer = _Writer()
     try:
         texts = [writer.graph(before), writer.graph(after), *writer.environments()]
-    except Exception:  # noqa: BLE001 - a key is only a short cut, and what has none is validated
+    except (_NoKeyError, RecursionError):  # a key is only a short cut, and what has none is validated
         return None
     return digest("validation", repr(sorted(private)), repr(grad), *texts, *settings(timeout_s, second_solver))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -88,6 +89,28 @@ class PatternSubject:
 def as_subject(given: Subject | Pattern) -> Subject:
     """A pattern as a subject; a subject as it is."""
     return PatternSubject(given) if isinstance(given, Pattern) else given
+
+
+class PassError(Exception):
+    """A pass that raised, or of which the engine undid a rewrite that did. The message says what."""
+
+
+def applied(subject: Subject, gm: GraphModule) -> Journal:
+    """Rewrite ``gm`` in place. Raises :class:`PassError`; ``gm`` is of no use then."""
+    try:
+        journal = subject.apply(gm)
+    except Exception as error:  # the subject is the user's
+        raise PassError(f"the pass raised {type(error).__name__}: {error}") from error
+    undone = next((d.detail for d in journal.declined if d.reason == "error"), None)
+    if undone is not None:
+        raise PassError(f"the pass raised {undone}")
+    return journal
+
+
+def rewritten(subject: Subject, before: GraphModule) -> tuple[GraphModule, Journal]:
+    """What ``subject`` makes of a copy of ``before``. Raises :class:`PassError`."""
+    after = copy.deepcopy(before)
+    return after, applied(subject, after)
 
 
 @dataclass(frozen=True)

@@ -91,9 +91,8 @@ class Counterexample:
     inputs: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{name} = {number}" for name, number in self.sizes.items())
         seen = "\n".join(f"  {line}" for line in self.differences)
-        return f"for {sizes or 'the sizes given'}:\n{seen}\nbefore\n{tidy(self.before)}\nafter\n{tidy(self.after)}"
+        return f"for {in_words(self.sizes) or 'the sizes given'}:\n{seen}\nbefore\n{tidy(self.before)}\nafter\n{tidy(self.after)}"
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,11 @@ class Unmodelled:
     """An operator without semantics stands in the way."""
 
     operator: str
+
+
+def in_words(sizes: Mapping[str, int]) -> str:
+    """Sizes as they are named in a text, such as ``n = 2, m = 3``."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
 def tidy(code: str) -> str:

@@ -17,7 +17,7 @@ import z3
 from verify.prover import sums
 from verify.prover.laws import Laws, Stage, commutes
 from verify.prover.session import Session
-from verify.prover.terms import function_of, walk, wrapped
+from verify.prover.terms import function_of, lifted, walk, wrapped
 from verify.semantics.logic import Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
 from verify.verdict import GROUPING, NEUTRAL, UNIT
@@ -108,8 +108,8 @@ class SolverLogic:
         if z3.is_false(condition):
             return other
         if isinstance(then, int) and isinstance(other, int):
-            return then if then == other and type(then) is type(other) else z3.If(condition, _lifted(then), _lifted(other))
-        return z3.If(condition, _lifted(then), _lifted(other))
+            return then if then == other and type(then) is type(other) else z3.If(condition, lifted(then), lifted(other))
+        return z3.If(condition, lifted(then), lifted(other))
 
     def all_of(self, *conditions: Cond) -> Cond:
         """See :class:`Logic`."""
@@ -176,20 +176,20 @@ class SolverLogic:
 
     def element(self, name: str, index: Index) -> Term:
         """See :class:`Logic`."""
-        places = [_lifted(number(i)) for i in index]
+        places = [lifted(number(i)) for i in index]
         return self._function(("input", name, len(places)), [z3.IntSort()] * len(places), self.sort)(*places)
 
     def apply(self, symbol: Symbol, *terms: Term) -> Term:
         """See :class:`Logic`."""
-        lifted = [_lifted(t) for t in terms]
+        operands = [lifted(t) for t in terms]
         if self.grouping and symbol.op == "add" and not symbol.mode and commutes(symbol):
-            return lifted[0] + lifted[1]
+            return operands[0] + operands[1]
         if self.grouping and NEUTRAL in self.laws and _number_of(symbol) == 0:
             return self.zero()
-        sorts = [t.sort() for t in lifted]
+        sorts = [t.sort() for t in operands]
         function = self._function((symbol, *(s.name() for s in sorts)), sorts, self.sort)
         self._laws.note(symbol, function)
-        found = function(*lifted)
+        found = function(*operands)
         if _number_of(symbol) in (0, 1):
             self._numbers[found.get_id()] = (found, _number_of(symbol))
         return found
@@ -229,7 +229,7 @@ class SolverLogic:
         found = sums.cuts(bodies, self._stands_for, variable, others)
         if not found:
             return [part]
-        return [sums.within(part, axis, s, variable) for s in sums.sections(found, _lifted(part.extents[axis]), self._at_most)]
+        return [sums.within(part, axis, s, variable) for s in sums.sections(found, lifted(part.extents[axis]), self._at_most)]
 
     def _stands_for(self, term: Any) -> Sequence[Any]:
         known = self.extensional.get(term.get_id())
@@ -241,7 +241,7 @@ class SolverLogic:
     def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index, kernel: Hashable = None) -> Term:
         """See :class:`Logic`."""
         token = self._extensional(symbol, tuple(parts), WHOLE, kernel, is_total=False)
-        places = [_lifted(number(i)) for i in index]
+        places = [lifted(number(i)) for i in index]
         return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], self.sort)(token, *places)
 
     def _written_out(self, parts: Sequence[Part]) -> tuple[tuple[Any, ...], list[tuple[z3.ArithRef, ...]]]:
@@ -249,7 +249,7 @@ class SolverLogic:
         self._depth += 1
         try:
             bound = [tuple(z3.Int(f"bound{self._depth}_{k}") for k in range(len(part.extents))) for part in parts]
-            return tuple(_lifted(part.body(own)) for part, own in zip(parts, bound, strict=True)), bound
+            return tuple(lifted(part.body(own)) for part, own in zip(parts, bound, strict=True)), bound
         finally:
             self._depth -= 1
 
@@ -330,7 +330,7 @@ class SolverLogic:
             place = tuple(self.integer("w") for _ in left.extents)
             ways.append(self._masked(one, k, place) != self._masked(other, k, place))
             if not one.is_total:
-                ways += [_lifted(a) != _lifted(b) for a, b in zip(left.extents, right.extents, strict=True)]
+                ways += [lifted(a) != lifted(b) for a, b in zip(left.extents, right.extents, strict=True)]
         return z3.Or(ways)
 
     def _masked(self, e: Extensional, k: int, place: Index) -> z3.ExprRef:
@@ -344,16 +344,10 @@ class SolverLogic:
 
     def _cut_off(self, part: Part, place: Index, body: Term) -> Any:
         inside = self.all_of(*(c for w, e in zip(place, part.extents, strict=True) for c in (w >= 0, w < e)))
-        return _lifted(self.ite(inside, body, self.zero()))
+        return lifted(self.ite(inside, body, self.zero()))
 
 
 def _number_of(symbol: Symbol) -> float | None:
     """The number that a constant is; None of other symbols."""
     text = dict(symbol.literals).get("value", "") if symbol.op == "constant" else ""
     return float(text) if text in ("0", "0.0", "-0.0", "1", "1.0") else None
-
-
-def _lifted(given: Any) -> Any:
-    if isinstance(given, bool):
-        return z3.BoolVal(given)
-    return z3.IntVal(given) if isinstance(given, int) else given

@@ -22,8 +22,9 @@ import z3
 
 from verify.prover.solve import Invalid, Undecided, Valid
 from verify.prover.task import Task, formula
+from verify.prover.terms import lifted
 from verify.semantics.logic import Index, Int, Part, Symbol
-from verify.verdict import Unknown, Vacuous, Verdict
+from verify.verdict import Unknown, Vacuous, Verdict, in_words
 
 
 def prove_rule(statement: Callable[[Any], None], *, timeout_s: float, second_solver: bool) -> Verdict:
@@ -61,11 +62,11 @@ class Ragged:
 
     def size(self, k: Int) -> Int:
         """See :class:`optimus.rule.Rule`."""
-        return self._size(_lifted(k)) if self.each is None else self.each
+        return self._size(_simple(k)) if self.each is None else self.each
 
     def offset(self, k: Int) -> Int:
         """See :class:`optimus.rule.Rule`."""
-        return self._offset(_lifted(k))
+        return self._offset(_simple(k))
 
     def between(self, first: Int, count: Int) -> Sections:
         """See :class:`optimus.rule.Rule`."""
@@ -179,7 +180,7 @@ class SolverRule:
             case Valid():
                 return
             case Invalid(sizes):
-                numbers = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+                numbers = in_words(sizes)
                 raise Unprovable(f"the rule does not hold: not always {what}" + (f", such as for {numbers}" if numbers else ""))
             case Undecided(reason):
                 raise Unprovable(f"{what}: {reason}")
@@ -202,7 +203,7 @@ class SolverRule:
                 ragged = functions[name]
                 known = places.setdefault(ragged, {})
                 known[term.arg(0)] = None
-                for end in (z3.IntVal(0), _lifted(ragged.count)):
+                for end in (z3.IntVal(0), _simple(ragged.count)):
                     known[end] = None
                     stack.append(end)
             elif name in spots:
@@ -265,7 +266,7 @@ class SolverRule:
 
     def spot(self, sections: AnySections, position: Int) -> Spot:
         """In which section a position below the total lies, and where."""
-        key = (id(sections), _lifted(position))
+        key = (id(sections), _simple(position))
         if key not in self._spots:
             k = self.task.logic.integer("k")
             inside = [k >= 0, k < sections.count, sections.offset(k) <= position, position < sections.offset(k) + sections.size(k)]
@@ -391,7 +392,7 @@ class SolverRule:
         places = [z3.Function(name, *kinds, z3.IntSort()) for name in names]
 
         def element(i: Index) -> Any:
-            return x.element((*i[:kept], *(f(*map(_lifted, i[kept:])) for f in places)))
+            return x.element((*i[:kept], *(f(*map(_simple, i[kept:])) for f in places)))
 
         return Tensor((*x.axes[:kept], *axes), element)
 
@@ -460,8 +461,8 @@ class SolverRule:
             self.require(f"{what}: the same elements", one == other)
 
 
-def _lifted(given: Int) -> Any:
-    return z3.IntVal(given) if isinstance(given, int) else z3.simplify(given)
+def _simple(given: Int) -> Any:
+    return z3.simplify(lifted(given))
 
 
 def _equal(one: Any, other: Any) -> Any:

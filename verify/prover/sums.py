@@ -13,6 +13,7 @@ from typing import Any
 
 import z3
 
+from verify.prover.terms import lifted
 from verify.semantics.logic import Index, Part
 
 SUMMANDS = 16
@@ -145,19 +146,15 @@ def within(part: Part, axis: int, section: Section, variable: z3.ArithRef) -> Pa
     """The summands of one section, counted from its start, their cases decided."""
 
     def body(given: Index) -> Any:
-        place = z3.simplify(_lifted(given[axis]) + section.start)
+        place = z3.simplify(lifted(given[axis]) + section.start)
         term = part.body((*given[:axis], place, *given[axis + 1 :]))
         known = [(z3.substitute(atom, (variable, place)), z3.BoolVal(truth)) for atom, truth in section.truths]
         return z3.simplify(z3.substitute(term, *known))
 
-    extent = z3.simplify(_lifted(section.stop) - section.start)
+    extent = z3.simplify(lifted(section.stop) - section.start)
     return Part((*part.extents[:axis], extent.as_long() if z3.is_int_value(extent) else extent, *part.extents[axis + 1 :]), body)
 
 
 def at(part: Part, axis: int, k: int) -> Callable[[Index], Any]:
     """The summands at position ``k`` of an axis, over the other axes."""
     return lambda given: part.body((*given[:axis], k, *given[axis:]))
-
-
-def _lifted(given: Any) -> Any:
-    return z3.IntVal(given) if isinstance(given, int) else given

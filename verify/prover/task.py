@@ -38,7 +38,6 @@ class Task:
         self.confirmed = 0
         self.reordered = False
         self.regrouped = False
-        self.smt2: list[str] = []
         self._given: list[z3.ArithRef] = []
 
     def assume(self) -> None:
@@ -163,7 +162,6 @@ class Task:
             self.confirmed += agreed is True
             self.reordered = self.reordered or answer.reordered
             self.regrouped = self.regrouped or answer.regrouped
-            self.smt2.append(answer.smt2)
         return answer
 
 

@@ -1,4 +1,4 @@
-"""Walks over solver terms that make no Python object for each of them."""
+"""Solver terms: plain values as terms, and walks that make no Python object for each of them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ def function_of(term: Any) -> int:
 def function_number(function: z3.FuncDeclRef) -> int:
     """The number of a function."""
     return int(z3core.Z3_get_func_decl_id(function.ctx_ref(), function.ast))
+
+
+def lifted(given: Any) -> Any:
+    """A number, a truth value, or a term as a term."""
+    if isinstance(given, bool):
+        return z3.BoolVal(given)
+    return z3.IntVal(given) if isinstance(given, int) else given
 
 
 def wrapped(term: Any) -> Any:

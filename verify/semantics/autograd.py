@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from verify.semantics.compute import plus, times
+from verify.semantics.cuts import sliced
 from verify.semantics.logic import Index, Part
-from verify.semantics.movement import sliced
 from verify.semantics.reduce import places_along, row
 from verify.semantics.table import Use, literal, means
 from verify.semantics.tensor import Memory, Product, Storage, Tensor, choose, flattened, number, same_number, symbolic

@@ -21,8 +21,9 @@ from optimus.operators import Call, bind
 from optimus.state import Mode, mode_after
 from optimus.values import MISSING, is_plain, is_row_major, leaves, storage, storages, tensor, value
 from verify.semantics.compute import elementwise, is_elementwise, meaning_of
+from verify.semantics.cuts import indexed
 from verify.semantics.logic import Cond, Int, Logic
-from verify.semantics.movement import alias, behind, indexed
+from verify.semantics.movement import alias, behind
 from verify.semantics.table import TABLE, Use, literal, stored
 from verify.semantics.tensor import Memory, Product, RaisesError, Storage, Tensor, UnmodelledError, flattened, number, same_number, symbolic
 

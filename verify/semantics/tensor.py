@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -134,20 +135,20 @@ def _key(index: Any) -> Any:
     return index if isinstance(index, int) else ("term", index.get_id())
 
 
-class Storage:
+class Storage(ABC):
     """What a tensor value refers to: memory of its own, or a view of another value."""
 
+    @abstractmethod
     def read(self) -> Tensor:
         """The present contents."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, new: Tensor) -> None:
         """Replace the contents, here and in everything that shares them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def root(self) -> Memory:
         """The memory at the bottom."""
-        raise NotImplementedError
 
 
 class Memory(Storage):
