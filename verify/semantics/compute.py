@@ -69,7 +69,7 @@ def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool
     ranges = tuple(number(extents[c]) for c in summed)
     dtype = operands[0].dtype
     product, total = _binary(use, "mul", dtype, dtype), use.symbol("sum", dtype, result=use.dtype)
-    kernel = (use.call.op, fused, tuple(extents.values()))
+    kernel = (use.call.op, fused, _renamed(equation), tuple(extents.values()))
 
     def element(index: Index) -> Any:
         known = dict(zip(output, index, strict=True))
@@ -85,6 +85,12 @@ def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool
         return use.logic.total(total, Part(ranges, body), kernel) if summed else body(())
 
     return Tensor(tuple(extents[c] for c in output), element, use.dtype)
+
+
+def _renamed(equation: str) -> str:
+    """An equation with its letters called in the order in which they come, so that only what it says matters."""
+    names: dict[str, str] = {}
+    return "".join(names.setdefault(c, f"{len(names)}.") if c.isalpha() else c for c in equation)
 
 
 def _binary(use: Use, op: str, dtype: torch.dtype, result: torch.dtype) -> Symbol:
