@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from optimus import operators
-from verify.semantics.logic import Index, Part, Symbol
+from verify.semantics.logic import Index, Int, Part, Symbol
 from verify.semantics.table import TABLE, Use, literal, means
 from verify.semantics.tensor import Storage, Tensor, UnmodelledError, broadcast, broadcast_dims, number, symbolic
 
@@ -254,6 +254,11 @@ READS_STRIDES = {"as_strided_copy", "as_strided_scatter", "_reshape_alias_copy"}
 """Functions that are none of the elements alone."""
 
 
+def number_part(use: Use, given: Int) -> Part:
+    """A number as an operand of a black box."""
+    return Part((), lambda _: use.logic.apply(Symbol("integer"), given))
+
+
 def black_box(use: Use, number_of_result: int = 0, extra: str = "") -> Tensor:
     """An operator of which only congruence is known: equal operands, equal literals, equal index, equal element."""
     parts: list[Part] = []
@@ -266,8 +271,7 @@ def black_box(use: Use, number_of_result: int = 0, extra: str = "") -> Tensor:
         if isinstance(given, (list, tuple)):
             return "(" + "".join(f"{text(g)}, " for g in given) + ")"
         if symbolic(given):
-            at = number(given)
-            parts.append(Part((), lambda _: use.logic.apply(Symbol("integer"), at)))
+            parts.append(number_part(use, number(given)))
             return f"#{len(parts)}"
         return literal(given)
 

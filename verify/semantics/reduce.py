@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from optimus.values import tensor as fake_of
-from verify.semantics.compute import boxed, plus, times
-from verify.semantics.logic import Index, Int, Part, Symbol
+from verify.semantics.compute import boxed, number_part, plus, times
+from verify.semantics.logic import Index, Int, Part
 from verify.semantics.table import Use, literal, means
 from verify.semantics.tensor import Place, Product, Storage, Tensor, UnmodelledError, number
 
@@ -220,12 +220,7 @@ def _affine(use: Use, given: Tensor, dims: tuple[Any, ...], lead: int) -> Tensor
 def _picked(use: Use, part: Part, at: Any, literals: dict[str, str] | None = None, numbers: Sequence[Int] = ()) -> Any:
     """The element of a row at a position that is itself an element of a tensor. Gradients may depend on ``numbers`` too."""
     symbol = use.symbol("pick", use.dtype, literals=literals, result=use.dtype)
-    terms = [at, *(use.logic.apply(Symbol("integer"), n) for n in numbers)]
-    return use.logic.whole(symbol, (part, *map(_alone, terms)), ())
-
-
-def _alone(term: Any) -> Part:
-    return Part((), lambda _: term)
+    return use.logic.whole(symbol, (part, Part((), lambda _: at), *(number_part(use, n) for n in numbers)), ())
 
 
 @means("embedding")
