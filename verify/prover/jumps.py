@@ -48,6 +48,7 @@ def may_jump(symbol: Symbol) -> bool:
 @dataclass
 class _Use:
     op: str
+    term: Any  # kept, or its number may come back for another
     operands: tuple[Any, ...]
     sides: set[str]
 
@@ -61,9 +62,9 @@ class Jumps:
     def note(self, symbol: Symbol, term: Any, operands: Sequence[Any], side: str) -> None:
         """Remember a term that applies ``symbol``, and from which of the two programs it comes."""
         if may_jump(symbol):
-            self._uses.setdefault(term.get_id(), _Use(symbol.op, tuple(operands), set())).sides.add(side)
+            self._uses.setdefault(term.get_id(), _Use(symbol.op, term, tuple(operands), set())).sides.add(side)
 
-    def reached(self, rounds: Callable[[Any], bool], inside: Callable[[Any], Sequence[Any]], shared: bool) -> tuple[str, ...]:
+    def reached(self, rounds: Callable[[Any], bool], inside: Callable[[int], Sequence[Any]], shared: bool) -> tuple[str, ...]:
         """The operators that read what is added up, in one program otherwise than in the other.
 
         ``rounds``: whether a term, given by its handle, is a sum or an addition; ``inside``: the terms that a constant stands for.
