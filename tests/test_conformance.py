@@ -71,7 +71,7 @@ def function(symbol: Symbol) -> Callable[..., torch.Tensor]:
         case "norm_backward":
             return lambda *parts: gradient_of_row(*(filled(part, torch.float64) for part in parts)).to(result)
         case "pick":
-            return lambda part, at: {(): filled(part, result)[at.body(())]}
+            return lambda part, at, *_: {(): filled(part, result)[at.body(())]}
         case op if op in ROWS:
             return lambda part: ROWS[op](filled(part, getattr(torch, symbol.dtypes[0])), literals, result)
     return lambda *terms: pointwise(symbol.op, literals, result, terms)

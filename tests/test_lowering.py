@@ -491,7 +491,7 @@ HOLD: dict[str, tuple[set[str], Callable[[SolverLogic, Any], Any]]] = {
             added(g, summed(g, n, lambda i: g.element("b", (i,))), summed(g, n, lambda i: g.element("c", (i,)))),
         ),
     ),
-    "sum of few": ({GROUPING}, lambda g, n: (summed(g, 2, lambda i: g.element("b", (i,))), added(g, g.element("b", (1,)), g.element("b", (0,))))),
+    "sum of few": ({GROUPING, NEUTRAL}, lambda g, n: (summed(g, 2, lambda i: g.element("b", (i,))), added(g, g.element("b", (1,)), g.element("b", (0,))))),
     "one summand that is not zero": (
         {GROUPING, NEUTRAL},
         lambda g, n: (summed(g, n, lambda i: g.ite(i == 1, g.element("b", (i,)), g.apply(ZERO))), g.element("b", (1,))),

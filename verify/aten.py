@@ -34,7 +34,8 @@ ALGEBRAS = ((), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, U
 SUMS = {"sum", "linear", "mm", "bmm", "addmm", "baddbmm", "matmul", "native_layer_norm_backward", "optimus::group_linear"}
 SPEAK_OF = {
     GROUPING: {"add", *SUMS},
-    NEUTRAL: {"zeros", "new_zeros", "zeros_like", "full", "new_full", "number_as_tensor", "select_backward", "slice_backward", "constant_pad_nd"},
+    NEUTRAL: SUMS
+    | {"zeros", "new_zeros", "zeros_like", "full", "new_full", "number_as_tensor", "select_backward", "slice_backward", "constant_pad_nd"},
     UNIT: {"ones", "new_ones", "ones_like", "full", "new_full", "number_as_tensor"},
 }
 """Operators of a graph without which a law has nothing to say of it."""

@@ -26,6 +26,7 @@ from verify.semantics.tensor import Place, Product, Tensor, UnmodelledError, num
 from verify.structure import validation_key
 from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain
 from verify.witness import DRAWS, FEW, witness
+from verify.writes import refused
 
 TIMEOUT_S = 20.0
 
@@ -151,7 +152,8 @@ class _Proof:
             return self.seen or self._replay(found)
         if isinstance(found, Undecided):
             return self._tried(found)
-        return task.proved(start)
+        error = "" if reading.differentiated else refused(self.before, self.after, reading.grad)
+        return Unmodelled(f"gradients of the second graph: {error}") if error else task.proved(start)
 
     def _input(self, name: str, node: Node) -> Any:
         found = value(node)
@@ -171,8 +173,9 @@ class _Proof:
             return self._differ(f"whether it raises: the second graph does for all sizes, at {right.raises}")
         if left.structure != right.structure:
             return self._differ(f"{len(left.outputs)} outputs became {len(right.outputs)}, or they are nested differently")
-        if left.draws != right.draws:
-            return self._differ(f"the random operators {', '.join(left.draws) or 'none'} became {', '.join(right.draws) or 'none'}")
+        drawn = [[d.what for d in outcome.draws] for outcome in (left, right)]
+        if drawn[0] != drawn[1]:
+            return self._differ(f"the random operators {'; '.join(drawn[0]) or 'none'} became {'; '.join(drawn[1]) or 'none'}")
         if left.mode != right.mode:
             return self._differ(f"the ambient mode left behind: {left.mode or 'that of the entry'} became {right.mode or 'that of the entry'}")
         pairs = [(f"output {k}", one, other) for k, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True))]
@@ -181,9 +184,29 @@ class _Proof:
             for k, (one, other) in enumerate(zip(left.inputs, right.inputs, strict=True))
             if one is not other
         ]
+        pairs += self._drawn(left, right)
         return (
-            self._all_equal(pairs, left.required, right.required) or self._owners(left, right) or self._metadata(left) or self.task.recheck_decided()
+            self._all_equal(pairs, left.required, right.required)
+            or self._owners(left, right)
+            or self._metadata(left)
+            or self._drawn_in_order(left, right)
+            or self.task.recheck_decided()
         )
+
+    def _drawn(self, left: Outcome, right: Outcome) -> list[tuple[str, Any, Any]]:
+        """What must be equal for draws to leave the generator alike: sizes and operands, in pairs."""
+        found: list[tuple[str, Any, Any]] = []
+        for k, (one, other) in enumerate(zip(left.draws, right.draws, strict=True)):
+            found += [(f"random operator {k}: sizes", a, b) for a, b in zip(one.sizes, other.sizes, strict=True)]
+            found += [(f"random operator {k}: operand", a, b) for a, b in zip(one.operands, other.operands, strict=True)]
+        return found
+
+    def _drawn_in_order(self, left: Outcome, right: Outcome) -> Failure:
+        """Numbers are drawn in the order of memory."""
+        for k, (one, other) in enumerate(zip(left.draws, right.draws, strict=True)):
+            if not all(map(self._same_strides, one.fakes, other.fakes)):
+                return self._differ(f"random operator {k}: strides of an operand")
+        return None
 
     def _all_equal(self, pairs: Sequence[tuple[str, Any, Any]], given: Sequence[Any], other: Sequence[Any]) -> Failure:
         """Whether both raise alike; where the first does not, shapes, elements at an arbitrary index, and values that are no tensors."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -21,10 +21,22 @@ DERIVATIVES = (
     "arithmetic; what no proof of values covers (requires_grad, inputs that reach no output, detach and no_grad) is compared on the graphs"
 )
 CONGRUENCE, SUMS = "congruence", "sums of equal summands are equal"
+JUMPS = "in exact arithmetic alone: what is rounded otherwise goes through "
 CLAIMS = {
-    "E0": Claim("the same term, bit for bit whatever the operators compute", (CONGRUENCE,), DERIVATIVES),
-    "E1": Claim("the same up to rounding: the same summands added in any order, or kernels fused otherwise", (CONGRUENCE, SUMS), DERIVATIVES),
+    "E0": Claim(
+        "the same operators on the same values; a kernel that rounds by memory layout can differ in the last bit", (CONGRUENCE,), DERIVATIVES
+    ),
+    "E1": Claim(
+        "the same up to rounding and the sign of a zero: the same summands added in any order, or kernels fused otherwise",
+        (CONGRUENCE, SUMS),
+        DERIVATIVES,
+    ),
     "E2": Claim("the same by laws that hold but for the sign of a zero and the payload of a NaN; sums as in E1", (CONGRUENCE, SUMS), DERIVATIVES),
+    "E3": Claim(
+        "the same in exact arithmetic: as E1 or E2, but an operator that jumps reads what is rounded otherwise, and no bound holds behind it",
+        (CONGRUENCE, SUMS),
+        DERIVATIVES,
+    ),
 }
 
 REORDERED, GROUPING, NEUTRAL, UNIT = "reordered", "grouping", "neutral", "unit"
@@ -68,12 +80,16 @@ class Proved:
         return self.laws or CLAIMS[self.claim].laws
 
 
-def proved(laws: Iterable[str], reordered: bool, queries: int, confirmed: int, seconds: float) -> Proved:
-    """A proof by ``laws``, names of :data:`LAWS`. ``reordered``: sums by different kernels were taken for equal."""
+def proved(laws: Iterable[str], reordered: bool, queries: int, confirmed: int, seconds: float, jumps: Sequence[str] = ()) -> Proved:
+    """A proof by ``laws``, names of :data:`LAWS`. ``reordered``: sums by different kernels were taken for equal.
+
+    ``jumps``: the operators that jump and read such sums.
+    """
     names = set(laws)
     used = [LAWS[name] for name in LAWS if name in names and not (name == REORDERED and GROUPING in names)]
-    texts = (CONGRUENCE, *([SUMS] if reordered else []), *(law.text for law in used))
-    return Proved(max(["E1" if reordered else "E0", *(law.claim for law in used)]), queries, confirmed, seconds, texts)
+    texts = (CONGRUENCE, *([SUMS] if reordered else []), *(law.text for law in used), *(f"{JUMPS}{op}" for op in jumps))
+    claims = ["E1" if reordered else "E0", *(law.claim for law in used), *("E3" for _ in jumps)]
+    return Proved(max(claims), queries, confirmed, seconds, texts)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from verify.semantics.logic import Symbol
 class Stage(IntEnum):
     """When a law is asserted: at once, or in turn where what was asserted before is not enough.
 
-    ``EXACT``: additions of integers in another order, which change no bit. ``SWAPPED``: the factors inside sums exchanged; a
-    kernel that sums other products in another place need not round alike. ``REORDERED``: additions in another order.
+    ``EXACT``: additions of integers in another order, which change no bit. ``SWAPPED``: the factors inside sums exchanged,
+    and complex ones; a kernel that sums other products in another place need not round alike. ``REORDERED``: additions in another order.
     """
 
     ALWAYS = 0
@@ -58,14 +58,17 @@ class Laws:
     """The functions of which more is known than congruence, by number."""
 
     sort: z3.SortRef
-    _commutative: dict[int, str] = field(default_factory=dict)
+    _commutative: dict[int, Symbol] = field(default_factory=dict)
+    _fused: set[int] = field(default_factory=set)
     _additions: dict[int, _Addition] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def note(self, symbol: Symbol, function: z3.FuncDeclRef) -> None:
         """Remember what is known of the function that stands for ``symbol``."""
         if commutes(symbol):
-            self._commutative[function_number(function)] = symbol.op
+            self._commutative[function_number(function)] = symbol
+            if symbol.op == "mul" and symbol.result.startswith("complex"):  # of whose four products a kernel rounds two
+                self._fused.add(function_number(function))
         addition = _addition(symbol)
         if addition is not None:
             self._additions[function_number(function)] = addition
@@ -74,16 +77,21 @@ class Laws:
         """A name for the solvers that no text of a program gets into."""
         return f"{what[0]}_{self._numbers.setdefault(what, len(self._numbers))}"
 
-    def commutative(self, term: Any) -> str | None:
-        """The operator of a term, given by its handle, whose operands may be exchanged; None of others."""
+    def commutative(self, term: Any) -> Symbol | None:
+        """The function of a term, given by its handle, whose operands may be exchanged; None of others."""
         return self._commutative.get(function_of(term))
+
+    def rounds(self, term: Any) -> bool:
+        """Whether a term, given by its handle, is one that another order of its operands may round otherwise."""
+        number = function_of(term)
+        return number in self._fused or (number in self._additions and self._additions[number].stage is Stage.REORDERED)
 
     def of(self, term: Any, in_sum: bool) -> Iterator[tuple[Stage, z3.BoolRef]]:
         """What is known of a term, given by its handle. ``in_sum``: it is a summand of a sum that one kernel adds up."""
         number = function_of(term)
         if number in self._commutative:
             product = wrapped(term)
-            yield Stage.SWAPPED if in_sum else Stage.ALWAYS, product == product.decl()(product.arg(1), product.arg(0))
+            yield Stage.SWAPPED if in_sum or number in self._fused else Stage.ALWAYS, product == product.decl()(product.arg(1), product.arg(0))
         if number in self._additions:
             addition, total = self._additions[number], wrapped(term)
             weight = z3.Function(self._name("weight", *addition.kind), self.sort, z3.RealSort())
@@ -98,7 +106,7 @@ class Laws:
 
 
 def commutes(symbol: Symbol) -> bool:
-    """Whether the operands of a function may be exchanged without a change of any bit: tensors of one dtype added or multiplied."""
+    """Whether the operands of a function may be exchanged: tensors of one dtype added or multiplied. No bit changes, but in complex products."""
     return symbol.op in ("add", "mul") and dict(symbol.literals) == BOTH and len(set(symbol.dtypes)) == 1
 
 

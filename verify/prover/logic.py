@@ -15,9 +15,10 @@ from typing import Any
 import z3
 
 from verify.prover import sums
+from verify.prover.jumps import Jumps
 from verify.prover.laws import Laws, Stage, commutes
 from verify.prover.session import Session
-from verify.prover.terms import function_of, lifted, walk, wrapped
+from verify.prover.terms import function_of, is_addition, lifted, term_number, walk, wrapped
 from verify.semantics.logic import Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
 from verify.verdict import GROUPING, NEUTRAL, UNIT
@@ -66,6 +67,7 @@ class SolverLogic:
     _laws: Laws = field(init=False)
     _numbers: dict[int, tuple[z3.ExprRef, Any]] = field(default_factory=dict)
     _decided: dict[int, tuple[Any, bool | None]] = field(default_factory=dict)
+    _jumps: Jumps = field(default_factory=Jumps)
     _facts: Session = field(default_factory=Session)
     _queries: Session = field(init=False)
     _names: int = 0
@@ -190,13 +192,14 @@ class SolverLogic:
         function = self._function((symbol, *(s.name() for s in sorts)), sorts, self.sort)
         self._laws.note(symbol, function)
         found = function(*operands)
+        self._jumps.note(symbol, found, operands, self._side)
         if _number_of(symbol) in (0, 1):
             self._numbers[found.get_id()] = (found, _number_of(symbol))
         return found
 
     def zero(self) -> Term:
         """See :class:`Logic`."""
-        return z3.RealVal(0) if self.grouping else self._function(("zero",), [], ELEMENT)()
+        return z3.RealVal(0) if self.grouping and NEUTRAL in self.laws else self._function(("zero",), [], self.sort)()
 
     def total(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
         """See :class:`Logic`."""
@@ -208,13 +211,17 @@ class SolverLogic:
         """A sum as one of sums, see :mod:`verify.prover.sums`; axes before ``axis`` have been looked at."""
         if axis == len(part.extents):
             return self._summed(symbol, part, kernel) if part.extents else part.body(())
-        if sums.is_short(part.extents[axis]):
+        if self._is_listed(part, axis):
             rest = part.extents[:axis] + part.extents[axis + 1 :]
             terms = [self._taken_apart(symbol, Part(rest, sums.at(part, axis, k)), kernel, axis) for k in range(part.extents[axis])]
         else:
             sections = self._sections(part, axis)
-            terms = [self._taken_apart(symbol, s, kernel, axis + (not sums.is_short(s.extents[axis]))) for s in sections]
+            terms = [self._taken_apart(symbol, s, kernel, axis + (not self._is_listed(s, axis))) for s in sections]
         return sum(terms[1:], start=terms[0]) if terms else self.zero()
+
+    def _is_listed(self, part: Part, axis: int) -> bool:
+        """Whether a sum is written term by term along an axis. A kernel adds to 0; where the terms are no sums themselves, that tells."""
+        return sums.is_short(part.extents[axis]) and (len(part.extents) > 1 or NEUTRAL in self.laws)
 
     def _summed(self, symbol: Symbol, part: Part, kernel: Hashable) -> Term:
         """A sum that cannot be taken apart; one of zeros is zero, if that is neutral."""
@@ -232,7 +239,10 @@ class SolverLogic:
         return [sums.within(part, axis, s, variable) for s in sums.sections(found, lifted(part.extents[axis]), self._at_most)]
 
     def _stands_for(self, term: Any) -> Sequence[Any]:
-        known = self.extensional.get(term.get_id())
+        return self._bodies(term.get_id())
+
+    def _bodies(self, number: int) -> Sequence[Any]:
+        known = self.extensional.get(number)
         return () if known is None else known.bodies
 
     def _at_most(self, left: Any, right: Any) -> bool:
@@ -241,6 +251,7 @@ class SolverLogic:
     def whole(self, symbol: Symbol, parts: Sequence[Part], index: Index, kernel: Hashable = None) -> Term:
         """See :class:`Logic`."""
         token = self._extensional(symbol, tuple(parts), WHOLE, kernel, is_total=False)
+        self._jumps.note(symbol, token, self.extensional[token.get_id()].bodies, self._side)
         places = [lifted(number(i)) for i in index]
         return self._function(("whole", symbol, len(places)), [WHOLE, *[z3.IntSort()] * len(places)], self.sort)(token, *places)
 
@@ -312,16 +323,25 @@ class SolverLogic:
 
     def _neutral(self, term: Any) -> Iterator[z3.BoolRef]:
         """What a sum with 0 and a product with 1 are, if those laws hold. ``term``: given by its handle."""
-        op = self._laws.commutative(term) if self.laws else None
-        if op is None:
+        symbol = self._laws.commutative(term) if self.laws else None
+        if symbol is None:
             return
-        law, neutral = {"add": (NEUTRAL, 0), "mul": (UNIT, 1)}[op]
-        if law in self.laws:
+        law, neutral = {"add": (NEUTRAL, 0), "mul": (UNIT, 1)}[symbol.op]
+        if law in self.laws and not (law == UNIT and symbol.result.startswith("complex")):  # inf * (1 + 0i) is not inf
             found = wrapped(term)
             left, right = found.arg(0), found.arg(1)
             for constant in [constant for constant, number in self._numbers.values() if number == neutral]:
                 yield z3.Or(left != constant, found == right)
                 yield z3.Or(right != constant, found == left)
+
+    def jumps(self) -> tuple[str, ...]:
+        """The operators that jump and read what may have been added up in another order."""
+
+        def rounds(term: Any) -> bool:
+            known = self.extensional.get(term_number(term))
+            return self._laws.rounds(term) or (known.kernel is not None if known is not None else self.grouping and is_addition(term))
+
+        return self._jumps.reached(rounds, self._bodies, not self.grouping)
 
     def lemma(self, one: Extensional, other: Extensional) -> z3.BoolRef:
         """Two of one family are equal, or their bodies differ somewhere."""

@@ -13,7 +13,7 @@ from verify.prover.sizes import Sizes, environment_of
 from verify.prover.solve import Answer, Invalid, Undecided, Valid, ask, confirm
 from verify.semantics.tensor import UnmodelledError, same_number
 from verify.smtlib import record
-from verify.verdict import REORDERED, Proved, proved
+from verify.verdict import GROUPING, REORDERED, Proved, proved
 
 Shows = Callable[[str, Mapping[str, int]], bool]
 """Whether what a goal is named after can be seen to fail for some sizes."""
@@ -140,7 +140,8 @@ class Task:
     def proved(self, start: float) -> Proved:
         """The verdict where everything asked since ``start``, by the clock of ``time.monotonic``, follows."""
         laws = self.logic.laws | ({REORDERED} if self.regrouped else set())
-        return proved(laws, self.reordered, self.queries, self.confirmed, time.monotonic() - start)
+        jumps = self.logic.jumps() if self.reordered or laws & {REORDERED, GROUPING} else ()
+        return proved(laws, self.reordered, self.queries, self.confirmed, time.monotonic() - start, jumps)
 
     def _answer(self, premises: Sequence[z3.BoolRef], what: Sequence[str], goals: Sequence[z3.BoolRef], *, last: bool = False) -> Answer:
         """The answer to one query. If it is not the ``last`` one about its goals, giving up early is better."""

@@ -45,6 +45,17 @@ def function_of(term: Any) -> int:
     return int(z3core.Z3_get_func_decl_id(context, z3core.Z3_get_app_decl(context, term)))
 
 
+def term_number(term: Any) -> int:
+    """The number of a term, given by its handle."""
+    return int(z3core.Z3_get_ast_id(z3.main_ctx().ref(), term))
+
+
+def is_addition(term: Any) -> bool:
+    """Whether a term, given by its handle, is a sum of the solver's own."""
+    context = z3.main_ctx().ref()
+    return bool(z3core.Z3_get_decl_kind(context, z3core.Z3_get_app_decl(context, term)) == z3.Z3_OP_ADD)
+
+
 def function_number(function: z3.FuncDeclRef) -> int:
     """The number of a function."""
     return int(z3core.Z3_get_func_decl_id(function.ctx_ref(), function.ast))

@@ -10,7 +10,7 @@ import torch
 from verify.semantics.compute import plus, times
 from verify.semantics.cuts import sliced
 from verify.semantics.logic import Index, Part
-from verify.semantics.reduce import places_along, row
+from verify.semantics.reduce import places_along, row, summed
 from verify.semantics.table import Use, literal, means
 from verify.semantics.tensor import Memory, Product, Storage, Tensor, choose, flattened, number, same_number, symbolic
 
@@ -204,19 +204,17 @@ def native_layer_norm_backward(use: Use) -> Any:
         parts = (row(use, for_input, axes, kept), row(use, source, axes, kept), Part((), lambda _: mean[at]), Part((), lambda _: rstd[at]))
         return use.logic.whole(symbol, parts, tuple(p for a in axes for p in places_along(source.dims[a], i[a])), kernel)
 
-    def summed(what: Tensor) -> Tensor:
+    def over_rows(what: Tensor) -> Tensor:
         """The sum over everything in front of the rows."""
-        total = use.symbol("sum", what.dtype, result=what.dtype)
 
         def element(i: Index) -> Any:
-            part = row(use, what, range(lead), dict(enumerate(i, start=lead)))
-            return use.logic.total(total, part, kernel) if part.extents else part.body(())
+            return summed(use, row(use, what, range(lead), dict(enumerate(i, start=lead))), what.dtype, kernel)
 
         return Tensor(over, element, what.dtype)
 
     asked = use.args["output_mask"]
     return (
         Tensor(source.dims, of_input, source.dtype) if asked[0] else None,
-        summed(times(like, gradient, _standardised(use, source, mean, rstd, lead))) if asked[1] else None,
-        summed(gradient) if asked[2] else None,
+        over_rows(times(like, gradient, _standardised(use, source, mean, rstd, lead))) if asked[1] else None,
+        over_rows(gradient) if asked[2] else None,
     )

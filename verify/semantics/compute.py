@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from optimus import operators
-from verify.semantics.logic import Index, Part, Symbol
+from verify.semantics.logic import Index, Int, Part, Symbol
 from verify.semantics.table import TABLE, Use, literal, means
 from verify.semantics.tensor import Storage, Tensor, UnmodelledError, broadcast, broadcast_dims, number, symbolic
 
@@ -69,7 +69,7 @@ def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool
     ranges = tuple(number(extents[c]) for c in summed)
     dtype = operands[0].dtype
     product, total = _binary(use, "mul", dtype, dtype), use.symbol("sum", dtype, result=use.dtype)
-    kernel = (use.call.op, fused, tuple(extents.values()))
+    kernel = (use.call.op, fused, _renamed(equation), tuple(extents.values()))
 
     def element(index: Index) -> Any:
         known = dict(zip(output, index, strict=True))
@@ -85,6 +85,12 @@ def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool
         return use.logic.total(total, Part(ranges, body), kernel) if summed else body(())
 
     return Tensor(tuple(extents[c] for c in output), element, use.dtype)
+
+
+def _renamed(equation: str) -> str:
+    """An equation with its letters called in the order in which they come, so that only what it says matters."""
+    names: dict[str, str] = {}
+    return "".join(names.setdefault(c, f"{len(names)}.") if c.isalpha() else c for c in equation)
 
 
 def _binary(use: Use, op: str, dtype: torch.dtype, result: torch.dtype) -> Symbol:
@@ -248,6 +254,11 @@ READS_STRIDES = {"as_strided_copy", "as_strided_scatter", "_reshape_alias_copy"}
 """Functions that are none of the elements alone."""
 
 
+def number_part(use: Use, given: Int) -> Part:
+    """A number as an operand of a black box."""
+    return Part((), lambda _: use.logic.apply(Symbol("integer"), given))
+
+
 def black_box(use: Use, number_of_result: int = 0, extra: str = "") -> Tensor:
     """An operator of which only congruence is known: equal operands, equal literals, equal index, equal element."""
     parts: list[Part] = []
@@ -260,8 +271,7 @@ def black_box(use: Use, number_of_result: int = 0, extra: str = "") -> Tensor:
         if isinstance(given, (list, tuple)):
             return "(" + "".join(f"{text(g)}, " for g in given) + ")"
         if symbolic(given):
-            at = number(given)
-            parts.append(Part((), lambda _: use.logic.apply(Symbol("integer"), at)))
+            parts.append(number_part(use, number(given)))
             return f"#{len(parts)}"
         return literal(given)
 

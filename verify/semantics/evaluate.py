@@ -22,6 +22,7 @@ from optimus.state import Mode, mode_after
 from optimus.values import MISSING, is_plain, is_row_major, leaves, storage, storages, tensor, value
 from verify.semantics.compute import elementwise, is_elementwise, meaning_of
 from verify.semantics.cuts import indexed
+from verify.semantics.draws import Draw, drawn
 from verify.semantics.logic import Cond, Int, Logic
 from verify.semantics.movement import alias, behind
 from verify.semantics.table import TABLE, Use, literal, stored
@@ -35,7 +36,7 @@ class Outcome:
     ``outputs``: tensors as contents, other values as they are, flat. ``owners``: for each output what it shares memory
     with, empty for other values. ``inputs``: the contents of each tensor input at the end. ``required``: what must hold
     for no operator to raise. ``raises``: the operator that raises whatever the sizes are; there are then no outputs.
-    ``draws``: the random operators in order. ``mode``: the ambient mode that the graph leaves behind.
+    ``draws``: what is drawn at random, in order. ``mode``: the ambient mode that the graph leaves behind.
     """
 
     outputs: list[Any] = field(default_factory=list)
@@ -44,7 +45,7 @@ class Outcome:
     required: list[Cond] = field(default_factory=list)
     raises: str = ""
     structure: Any = None
-    draws: tuple[str, ...] = ()
+    draws: tuple[Draw, ...] = ()
     mode: str = ""
 
 
@@ -61,7 +62,7 @@ class Evaluator:
     grad: bool = True
     differentiated: bool = False
     required: list[Cond] = field(default_factory=list)
-    draws: list[str] = field(default_factory=list)
+    draws: list[Draw] = field(default_factory=list)
     _storages: dict[Node, frozenset[int]] = field(default_factory=dict)
 
     def run(self, gm: GraphModule, inputs: Mapping[str, Tensor | Int]) -> Outcome:
@@ -116,7 +117,7 @@ class Evaluator:
             return self._scalar(call.op.removeprefix("scalar_"), args)
         use = Use(call, args, self.logic, self._results(node, call), mode, isinstance(value(node), (tuple, list)))
         if call.random:
-            self.draws.append(call.op)
+            self.draws.append(drawn(use))
         try:
             found = self._written(use) if call.writes else self._computed(use)
         except KeyError as error:

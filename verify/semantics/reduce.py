@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from optimus.values import tensor as fake_of
-from verify.semantics.compute import boxed, plus, times
-from verify.semantics.logic import Index, Part
+from verify.semantics.compute import boxed, number_part, plus, times
+from verify.semantics.logic import Index, Int, Part
 from verify.semantics.table import Use, literal, means
 from verify.semantics.tensor import Place, Product, Storage, Tensor, UnmodelledError, number
 
@@ -79,9 +79,10 @@ def _layout(use: Use) -> tuple[Hashable, ...]:
     return () if fake is None else (str(tuple(fake.shape)), str(tuple(fake.stride())))
 
 
-def _sum(use: Use, part: Part, dtype: torch.dtype, kernel: Hashable) -> Any:
+def summed(use: Use, part: Part, dtype: torch.dtype, kernel: Hashable) -> Any:
+    """The sum of a row. Over no dimension, PyTorch still adds the one element to 0, which makes 0.0 of -0.0."""
     symbol = use.symbol("sum", dtype, result=dtype)
-    return use.logic.total(symbol, part, kernel) if part.extents else part.body(())
+    return use.logic.total(symbol, part if part.extents else Part((1,), lambda _: part.body(())), kernel)
 
 
 @means("sum")
@@ -89,7 +90,7 @@ def sum_(use: Use) -> Tensor:
     """The sum over some dimensions, in the dtype of the result: https://docs.pytorch.org/docs/stable/generated/torch.sum.html."""
     kernel = _kernel(use)
     source = use.cast(use.tensor("self"), use.dtype)
-    return _reduced(use, source, lambda part: _sum(use, part, use.dtype, kernel), use.dtype)
+    return _reduced(use, source, lambda part: summed(use, part, use.dtype, kernel), use.dtype)
 
 
 @means("mean")
@@ -103,7 +104,7 @@ def _mean(use: Use, source: Tensor, kernel: Hashable) -> Tensor:
     symbol = use.symbol("mean", source.dtype, result=source.dtype)
 
     def of_row(part: Part) -> Any:
-        return use.logic.apply(symbol, _sum(use, part, source.dtype, kernel), *part.extents)
+        return use.logic.apply(symbol, summed(use, part, source.dtype, kernel), *part.extents)
 
     return _reduced(use, source, of_row, source.dtype)
 
@@ -216,10 +217,10 @@ def _affine(use: Use, given: Tensor, dims: tuple[Any, ...], lead: int) -> Tensor
 # ---------------------------------------------------------------------------------------------------- picking by index
 
 
-def _picked(use: Use, part: Part, at: Any, literals: dict[str, str] | None = None) -> Any:
-    """The element of a row at a position that is itself an element of a tensor."""
+def _picked(use: Use, part: Part, at: Any, literals: dict[str, str] | None = None, numbers: Sequence[Int] = ()) -> Any:
+    """The element of a row at a position that is itself an element of a tensor. Gradients may depend on ``numbers`` too."""
     symbol = use.symbol("pick", use.dtype, literals=literals, result=use.dtype)
-    return use.logic.whole(symbol, (part, Part((), lambda _: at)), ())
+    return use.logic.whole(symbol, (part, Part((), lambda _: at), *(number_part(use, n) for n in numbers)), ())
 
 
 @means("embedding")
@@ -227,14 +228,28 @@ def embedding(use: Use) -> Tensor:
     """A row of ``weight`` for each index. What only gradients depend on is part of the symbol."""
     weight, indices = use.tensor("weight"), use.tensor("indices")
     use.demand(len(weight.dims) == 2)
-    padding = use.args.get("padding_idx")
+    padding = _padding(use, number(weight.dims[0]))
     of_gradient = {n: "True" for n in ("scale_grad_by_freq", "sparse") if use.args.get(n)}
-    if padding is not None and padding != -1:
-        of_gradient["padding_idx"] = literal(padding)
+    if padding:
+        of_gradient["padding_idx"] = "%1"
     rank = len(indices.dims)
-    return Tensor(
-        (*indices.dims, weight.dims[1]), lambda i: _picked(use, row(use, weight, [0], {1: i[rank]}), indices[i[:rank]], of_gradient), use.dtype
-    )
+
+    def element(i: Index) -> Any:
+        return _picked(use, row(use, weight, [0], {1: i[rank]}), indices[i[:rank]], of_gradient, padding)
+
+    return Tensor((*indices.dims, weight.dims[1]), element, use.dtype)
+
+
+def _padding(use: Use, rows: Int) -> list[Int]:
+    """The row that gets no gradient, if there is one. The function counts from the end, to the operator of ATen -1 is none."""
+    given = use.args.get("padding_idx")
+    if given is None or (use.call.overload is not None and isinstance(given, int) and given < 0):
+        return []
+    at = number(use.integer(given))
+    if use.call.overload is None:
+        use.demand(use.logic.all_of(-rows <= at, at < rows))
+        at = use.logic.ite(at < 0, at + rows, at)
+    return [at]
 
 
 @means("index_select")
