@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.fx import Graph, GraphModule, Node
 
-from fuzz.modes import modes_restored
+from optimus.modes import modes_restored
 from optimus.values import leaves
 
 

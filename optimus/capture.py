@@ -12,6 +12,7 @@ import torch
 import torch._dynamo
 from torch.fx import GraphModule
 
+from optimus.modes import modes_restored
 from optimus.pattern import DTYPES, Case
 from optimus.values import is_static, size_key, value
 
@@ -34,8 +35,8 @@ class CaptureError(ValueError):
 def capture(program: Callable[..., Any], inputs: Sequence[Any], *, dynamic: bool = False) -> list[Captured]:
     """The graphs that Dynamo makes of ``program(*inputs)``: one, or several where it breaks the graph.
 
-    ``dynamic``: every size of every input, and every integer, is a symbol of its own. The program runs once, in eager.
-    Raises whatever the program raises.
+    ``dynamic``: every size of every input, and every integer, is a symbol of its own. The program runs once, in eager; modes that
+    it leaves changed are put back. Raises whatever the program raises.
     """
     found: list[Captured] = []
 
@@ -43,7 +44,7 @@ def capture(program: Callable[..., Any], inputs: Sequence[Any], *, dynamic: bool
         found.append(Captured(gm, tuple(example_inputs)))
         return gm.forward
 
-    with _fresh_dynamo():
+    with _fresh_dynamo(), modes_restored():
         torch.compile(program, backend=keep, dynamic=dynamic)(*inputs)
     return found
 

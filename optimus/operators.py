@@ -125,6 +125,13 @@ def bound(node: Node) -> Call:
     return call
 
 
+DUNDERS = {
+    **{name: name for name in ("add", "sub", "mul", "matmul", "neg", "pow", "abs", "eq", "ne", "lt", "le", "gt", "ge")},
+    **{name: f"bitwise_{name}" for name in ("and", "or", "xor")},
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "invert": "bitwise_not",
+}  # fmt: skip
+"""What Python's operators are called as methods, such as ``__truediv__``."""
+
 # FX replaces a node's arguments as a whole, so a call is known as long as they are the same objects.
 _bound: WeakKeyDictionary[Node, tuple[Any, Any, Call | None]] = WeakKeyDictionary()
 
@@ -189,8 +196,8 @@ def _bind_method(node: Node, name: str) -> Call | None:
     if name == "requires_grad_":
         return Call("requires_grad_", {"self": node.args[0]}, writes=("self",), reshapes=True)
     dunder = name.strip("_")
-    if name.startswith("__") and dunder in {"add", "sub", "mul", "truediv", "matmul", "neg", "pow"}:
-        name = ALIASES.get(dunder, dunder)
+    if name.startswith("__") and dunder in DUNDERS:
+        name = DUNDERS[dunder]
     packet = _packet(name)
     return None if packet is None else _from_schema(node, _overloads(packet), ALIASES.get(name, name))
 
@@ -443,9 +450,15 @@ def keeps_bits(node: Node) -> bool:
     return op in STEADY and args.get("alpha", 1) == 1  # half precision rounds alpha * other, or does not
 
 
+UNTAGGED = {"leaky_relu"}
+"""Element-wise, though torch 2.11 does not say so."""
+
+
 def is_elementwise(call: Call) -> bool:
     """Whether PyTorch says of an operator that it works element by element."""
     if call.op.startswith(("reflected_", "scalar_")):
+        return True
+    if call.op in UNTAGGED:
         return True
     packet = _packet(call.op)
     if call.overload is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from fuzz.modes import autocast_nesting
+from optimus.modes import autocast_nesting
 from verify import cache
 
 

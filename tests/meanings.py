@@ -133,8 +133,9 @@ for layout in LAYOUTS:
 for size in (1, 2, 3, 6, 7, 100):
     case("split", torch.split, x(6, 2), size)
     case("split", torch.ops.aten.split.Tensor, x(2, 6), size, 1)
-case("split", torch.split, x(0, 3), 0)
-case("split", torch.split, x(0, 3), 4)
+if torch.__version__ >= "2.13":  # fakes of torch 2.11 cannot
+    case("split", torch.split, x(0, 3), 0)
+    case("split", torch.split, x(0, 3), 4)
 case("split", torch.split, x(3, 0), 2, dim=0)
 case("split", torch.split, x(0, 3), [0, 0, 0])
 for chunks in (1, 2, 3, 4, 5, 6, 7, 9):

@@ -30,6 +30,14 @@ def raises():
 def leaves():
     raise SystemExit(0)
 
+def leaves_when_called():
+    def model(x):
+        raise SystemExit(0)
+    return model, (torch.randn(3),)
+
+def meta():
+    return (lambda x: x * 2), (torch.ones(3, device="meta"),)
+
 def no_pair():
     return torch.nn.Linear(2, 2)
 
@@ -129,6 +137,8 @@ class TestRefusals:
             (["model", "zoo:nothing"], "zoo has no function nothing; it has fine, raises, leaves"),
             (["model", "zoo:raises"], "the factory raised KeyError: 'weights'"),
             (["model", "zoo:leaves"], "the factory raised SystemExit: 0"),
+            (["model", "zoo:leaves_when_called"], "the model raised while it was captured, SystemExit: 0"),
+            (["model", "zoo:meta"], "the factory returned tensors on the device meta; accepted are tensors that hold numbers"),
             (["model", "zoo:no_pair"], "the factory returned a Linear; accepted is a pair (model, inputs)"),
             (["model", "zoo:breaks"], "the model breaks into 2 graphs"),
             (["model", "zoo:no_graph"], "the model has no graph"),

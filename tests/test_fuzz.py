@@ -10,11 +10,11 @@ from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 import fuzz
 import optimus
 from fuzz.disturb import runs
-from fuzz.modes import autocast_nesting
 from fuzz.program import AUTOCAST, Input, Program, Region, Step, Var, run_steps, writes
 from fuzz.strategies import inputs, planted, programs
 from fuzz.templates import instantiate
 from optimus.capture import sample_sizes
+from optimus.modes import autocast_nesting
 from verify.compare import observe
 from verify.fuzzing import hunt
 from verify.subject import PatternSubject

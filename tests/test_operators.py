@@ -121,7 +121,12 @@ def test_a_factor_is_rounded_by_place_in_half_precision():
     assert not keeps_bits(node_of("add", X, Y, alpha=0.3))
 
 
-CALLS = {"clamp": lambda x: x.clamp(-1, 1), "where": lambda x: torch.where(x == x.abs(), x, 0), "masked_fill": lambda x: x.masked_fill(x == 0, 1)}
+CALLS = {
+    "clamp": lambda x: x.clamp(-1, 1),
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
+    "where": lambda x: torch.where(x == x.abs(), x, 0),
+    "masked_fill": lambda x: x.masked_fill(x == 0, 1),
+}
 REAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.bool)
 
 

@@ -1,11 +1,12 @@
-"""A pass that raises is told of in the same words by every witness, and green for none."""
+"""Passes that raise or change nothing, and programs that leave other modes behind: each is told of, and none is green."""
 
 from __future__ import annotations
 
 import pytest
+import torch
 
 from fuzz.templates import captured, instantiate
-from optimus.capture import sample_sizes
+from optimus.capture import capture, sample_sizes
 from tests import small
 from verify import prove
 from verify.commands import save_finding
@@ -15,7 +16,7 @@ from verify.fuzzing import FuzzReport, judge
 from verify.judgement import Judgement
 from verify.replay import replay
 from verify.subject import PassError, PassSubject, PatternSubject, rewritten
-from verify.verdict import Unknown, in_words
+from verify.verdict import Unknown, Vacuous, in_words
 
 SAID = "the pass raised ZeroDivisionError: "
 
@@ -63,3 +64,20 @@ def test_a_find_replays(tmp_path, monkeypatch, capsys):
 def test_sizes_in_words():
     assert in_words({"n": 2, "m": 3}) == "n = 2, m = 3"
     assert in_words({}) == ""
+
+
+def test_a_rewrite_without_a_change_proves_nothing(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = prove(small.write(tmp_path, rewrite="found = match.nodes[-1]").Twice(), edges=False).verdict
+    assert found == Vacuous("there_and_back was rewritten without a change")
+
+
+def test_a_program_that_leaves_grad_mode_off_is_compared_with_gradients():
+    def leaves_it_off(x):
+        y = x * 2
+        torch.set_grad_enabled(False)
+        return y
+
+    (found,) = capture(leaves_it_off, (torch.ones(2, requires_grad=True),))
+    assert torch.is_grad_enabled()
+    assert len(list(found.gm.graph.nodes)) == 4

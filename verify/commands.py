@@ -25,6 +25,7 @@ from optimus.plan import Plan, default_plan, lookup, patterns
 from verify.aten import AtenProof, Sides
 from verify.cache import Cache, default_folder
 from verify.cli import UsageError
+from verify.compare import USERS
 from verify.judgement import EXIT, Judgement, declined
 from verify.judgement import judge as judge_subject
 from verify.models import ModelError, ModelReport, check_model
@@ -348,7 +349,7 @@ def _factory(text: str) -> Callable[[], Any]:
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the module is the user's
+    except USERS as error:
         _usage(f"model {text}: the module {module_name} cannot be imported ({type(error).__name__}: {error})")
     found: Callable[..., Any] | None = getattr(module, name, None)
     if not callable(found):

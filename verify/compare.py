@@ -10,7 +10,10 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from fuzz.modes import modes_restored
+from optimus.modes import modes_restored
+
+USERS = (Exception, SystemExit, GeneratorExit)
+"""What code of a user may raise: all but Ctrl-C."""
 
 FACTOR = 8.0
 """How many times eager's own error, plus what rounding the inputs would do, a reassociated result may be off."""
@@ -52,7 +55,7 @@ def observe(
     try:
         with modes_restored():
             result = program(*inputs)
-    except Exception as error:  # noqa: BLE001 - the program is the user's
+    except USERS as error:
         return Run([], [], [], [], [], [], f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
     outputs = pytree.tree_leaves(result)
     tensors = [o for o in outputs if isinstance(o, torch.Tensor)]

@@ -19,6 +19,7 @@ from optimus.capture import call, capture_case, example, names, sample_sizes, si
 from optimus.pattern import Case
 from verify.aten import autograd_objects
 from verify.cache import Cache, remembered
+from verify.compare import USERS
 from verify.content import edges_key
 from verify.plain import from_plain, packed
 from verify.smtlib import asked_for
@@ -152,7 +153,7 @@ def prove_edge(subject: Subject, case: Case, fixed: Mapping[str, int], timeout_s
         return Edge(case.name, at, RAISES)
     try:
         before = capture_case(case, fixed)
-    except Exception as error:  # noqa: BLE001 - whatever Dynamo raises; the program itself ran
+    except USERS as error:
         return Edge(case.name, at, f"{UNCAPTURED} ({type(error).__name__})", Unknown(f"{UNCAPTURED}, {type(error).__name__}: {error}"))
     with asked_for(f"{case.name},{','.join(f'{name}={size}' for name, size in at)}"):
         verdict = _judged(subject, case, before, fixed, timeout_s, second_solver)
@@ -164,7 +165,7 @@ def _raises(case: Case, fixed: Mapping[str, int]) -> bool:
     try:
         tensors, sizes = example(case, {**sample_sizes(case), **fixed})
         call(case, tensors, sizes)
-    except Exception:  # noqa: BLE001 - whatever the program raises
+    except USERS:
         return True
     return False
 

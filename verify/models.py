@@ -19,7 +19,7 @@ from optimus.pattern import Exactness
 from optimus.plan import Plan
 from optimus.regions import Region
 from verify.cache import Cache
-from verify.compare import compare
+from verify.compare import USERS, compare
 from verify.differential import quiet
 from verify.smtlib import asked_for
 from verify.validation import TIMEOUT_S, validate_region
@@ -135,12 +135,15 @@ def check_model(
 def _made(factory: Callable[[], Any], device: str) -> tuple[Any, tuple[Any, ...]]:
     try:
         made = factory()
-    except (Exception, SystemExit) as error:  # the factory is the user's
+    except USERS as error:
         raise ModelError(f"the factory raised {type(error).__name__}: {error}") from error
     if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]):
         raise ModelError(f"the factory returned a {type(made).__name__}; accepted is a pair (model, inputs)")
     model, inputs = made
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    kept = [*inputs, *(model.state_dict().values() if isinstance(model, torch.nn.Module) else ())]
+    if any(isinstance(t, torch.Tensor) and t.is_meta for t in kept):
+        raise ModelError("the factory returned tensors on the device meta; accepted are tensors that hold numbers")
     if isinstance(model, torch.nn.Module):
         model = model.to(device)
     return model, tuple(i.to(device) if isinstance(i, torch.Tensor) else i for i in inputs)
@@ -150,7 +153,7 @@ def _captured(model: Any, inputs: tuple[Any, ...]) -> Captured:
     try:
         with quiet():
             graphs = capture(model, inputs)
-    except Exception as error:  # the model is the user's
+    except USERS as error:
         raise ModelError(f"the model raised while it was captured, {type(error).__name__}: {str(error).splitlines()[0]}") from error
     if not graphs:
         raise ModelError("the model has no graph; accepted is a model that computes something with tensors")

@@ -207,6 +207,8 @@ def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: b
 
 def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journal, timeout_s: float, second_solver: bool) -> Verdict:
     if journal.rewrites:
+        if before.code == after.code:
+            return Vacuous(f"{case.name} was rewritten without a change")
         found = validate(before, after, timeout_s=timeout_s, second_solver=second_solver)
         if isinstance(found, Refuted):
             called = size_symbols(case, before)

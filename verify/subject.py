@@ -16,6 +16,7 @@ from optimus.laws import ALL_LAWS, Law
 from optimus.pattern import Case, Exactness, Pattern
 from optimus.plan import Plan
 from optimus.rule import Rule
+from verify.compare import USERS
 
 
 class Subject(Protocol):
@@ -99,7 +100,7 @@ def applied(subject: Subject, gm: GraphModule) -> Journal:
     """Rewrite ``gm`` in place. Raises :class:`PassError`; ``gm`` is of no use then."""
     try:
         journal = subject.apply(gm)
-    except Exception as error:  # the subject is the user's
+    except USERS as error:
         raise PassError(f"the pass raised {type(error).__name__}: {error}") from error
     undone = next((d.detail for d in journal.declined if d.reason == "error"), None)
     if undone is not None:

@@ -153,7 +153,10 @@ class _Proof:
         if isinstance(found, Undecided):
             return self._tried(found)
         error = "" if reading.differentiated else refused(self.before, self.after, reading.grad)
-        return Unmodelled(f"gradients of the second graph: {error}") if error else task.proved(start)
+        if not error:
+            return task.proved(start)
+        shown = self._witnessed(self._differ(f"the backward pass raises: {error}"), FEW)
+        return shown if isinstance(shown, Refuted) else Unmodelled(f"gradients of the second graph: {error}")
 
     def _input(self, name: str, node: Node) -> Any:
         found = value(node)
