@@ -83,7 +83,8 @@ def _shrunk(symbol: Symbol) -> bool:
 def _logit(symbol: Symbol) -> bool:
     """Cut off at bounds in their order, if at all."""
     text = dict(symbol.literals).get("eps", "None")
-    return text == "None" or (_number(text) or 0) <= 1 / 2
+    bound = _number(text)
+    return text == "None" or (bound is not None and bound <= 1 / 2)
 
 
 def _logit_backward(symbol: Symbol) -> bool:
@@ -104,6 +105,7 @@ CONDITIONS: dict[str, Callable[[Symbol], bool]] = {
 }
 """Functions that are continuous for some literal arguments."""
 COMPLEX = ENTIRE | {"div", "pow", "float_power", "norm", "linalg_vector_norm", "var", "std", "var_mean", "std_mean"}
+"""Those that stay continuous where numbers are complex."""
 
 
 def is_float(dtype: str) -> bool:

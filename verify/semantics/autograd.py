@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +9,10 @@ import torch
 
 from verify.semantics.compute import plus, times
 from verify.semantics.cuts import sliced
-from verify.semantics.logic import UNINITIALISED, Index, Part
+from verify.semantics.logic import Index, Part
 from verify.semantics.reduce import places_along, row, summed
 from verify.semantics.table import Use, literal, means
-from verify.semantics.tensor import Memory, Product, Storage, Tensor, UnmodelledError, choose, flattened, number, same_number, symbolic
+from verify.semantics.tensor import Memory, Product, Storage, Tensor, choose, flattened, number, same_number, symbolic
 
 # --------------------------------------------------------------------------------------------------------------- sizes
 
@@ -74,24 +73,6 @@ def made(use: Use) -> Tensor:
 def made_like(use: Use) -> Tensor:
     """A new tensor of the shape of another."""
     return filled(use, use.tensor("self").dims, _number(use, use.args.get("fill_value")), use.dtype)
-
-
-_calls = itertools.count()
-
-
-@means("empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "empty_permuted")
-def uninitialised(use: Use) -> Tensor:
-    """Memory as it is found: at each call, and in each evaluation of it, elements that nothing else is known to equal."""
-    symbol = use.symbol(UNINITIALISED, literals={"call": str(next(_calls))}, result=use.dtype)
-    for extent in use.dims:
-        use.demand(number(extent) >= 0)
-    return Tensor(use.dims, lambda i: use.logic.apply(symbol, *map(number, i)), use.dtype)
-
-
-@means("resize", "resize_as")
-def resized(use: Use) -> Any:
-    """Elements in the order of memory, and behind them memory as it is found."""
-    raise UnmodelledError(f"{use.call.op}, which may show memory as it is found")
 
 
 @means("fill")
