@@ -733,6 +733,8 @@ for dtype in (f32, bf16, i64, boolean):
     case("zeros_like", aten.zeros_like.default, x(2, 3, dtype=dtype))
     case("ones_like", aten.ones_like.default, x(0, 3, dtype=dtype))
     case("full_like", aten.full_like.default, x(2, 3, dtype=dtype), 1)
+    case("fill", aten.fill.Scalar, x(2, 3, dtype=dtype), 1)
+    case("fill", aten.fill.Tensor, x(2, 3, dtype=dtype), x())
 case("full", aten.full.default, [2, 2], -0.0)
 case("full", torch.full, (2, 3), math.inf)
 case("zeros", torch.zeros, (2, 3))
@@ -747,7 +749,7 @@ case("sym_numel", aten.sym_numel.default, x(2, 3, 4))
 case("sym_numel", aten.sym_numel.default, x())
 for target, *given in (
     (aten.zeros.default, [100, 100]), (aten.ones.default, [100, 100]), (aten.full.default, [100, 100], 2.5), (aten.zeros_like.default, x(30, 40)),
-    (aten.ones_like.default, x(30, 40)), (aten.full_like.default, x(30, 40), -1), (aten.new_zeros.default, x(2), [30, 40]),
+    (aten.ones_like.default, x(30, 40)), (aten.fill.Scalar, x(30, 40), 2), (aten.fill.Tensor, x(30, 40), x()), (aten.full_like.default, x(30, 40), -1), (aten.new_zeros.default, x(2), [30, 40]),
     (aten.new_ones.default, x(2), [30, 40]), (aten.new_full.default, x(2), [30, 40], 7), (aten.sym_size.int, x(30, 40), 1),
     (aten.sym_numel.default, x(30, 40)), (aten.alias.default, x(30, 40)), (aten.mT.default, x(5, 30, 8)),
     (aten.split_with_sizes.default, x(60, 20), [11, 0, 49], 0), ("dim", x(30, 40)), ("size", x(30, 40), 1), ("clone", x(30, 40)),

@@ -15,7 +15,7 @@ import z3
 from optimus.values import value
 from tests.test_prover import graph, judged, made, with_same_inputs
 from verify.aten import prove_aten
-from verify.prover.jumps import CONTINUOUS, may_jump
+from verify.prover.jumps import COMPLEX, CONDITIONS, CONTINUOUS, may_jump
 from verify.prover.logic import SolverLogic
 from verify.prover.task import Task
 from verify.semantics.compute import _renamed
@@ -260,6 +260,24 @@ JUMPING: dict[str, tuple[Program, str]] = {
     "argsort": (lambda x: x.sort(0).indices, "sort.1"),
     "where": (lambda x: torch.where(x > 0, x, x * 2), "gt"),
     "summed": (lambda x: x.floor().sum(0), "floor"),
+    "quotient, floor": (lambda x: torch.div(x, 0.5, rounding_mode="floor"), "div"),
+    "quotient, trunc": (lambda x: torch.divide(x, 0.5, rounding_mode="trunc"), "div"),
+    "quotient in place": (lambda x: x.div_(0.5, rounding_mode="floor"), "div"),
+    "how many": (lambda x: x.norm(p=0), "norm"),
+    "how many, vector": (lambda x: torch.linalg.vector_norm(x, 0), "linalg_vector_norm"),
+    "below a norm": (lambda x: torch.linalg.vector_norm(x, 0.5), "linalg_vector_norm"),
+    "how many differ": (lambda x: torch.cdist(x, x * 2, p=0.0), "cdist"),
+    "softplus": (lambda x: F.softplus(x, 1, 0), "softplus"),
+    "softplus, threshold": (lambda x: F.softplus(x, 1, 2), "softplus"),
+    "hardshrink": (F.hardshrink, "hardshrink"),
+    "threshold": (lambda x: F.threshold(x, 0.5, 0.1), "threshold"),
+    "power": (lambda x: torch.pow(x, x), "pow"),
+    "power of 0": (lambda x: torch.pow(0.0, x), "pow"),
+    "power, reflected": (lambda x: 0**x, "reflected_pow"),
+    "xlogy": (lambda x: torch.xlogy(x, x), "xlogy"),
+    "logit, bounds crossed": (lambda x: x.logit(0.6), "logit"),
+    "fmax": (lambda x: torch.fmax(x.sqrt(), x), "fmax"),
+    "root in the plane": (lambda x: torch.complex(x, x).sqrt(), "sqrt"),
 }
 
 
@@ -275,11 +293,51 @@ def test_what_jumps_behind_another_order_is_not_equal_up_to_rounding(name: str):
 
 
 @pytest.mark.parametrize(
-    "through", [torch.relu, torch.tanh, lambda x: x.softmax(1), lambda x: x.amax(0), lambda x: x.sort(0).values, lambda x: x.bfloat16()]
-)
+    "through",
+    [
+        torch.relu, torch.tanh, lambda x: x.softmax(1), lambda x: x.amax(0), lambda x: x.sort(0).values, lambda x: x.bfloat16(),
+        lambda x: x / 2, lambda x: 2 / x, lambda x: torch.div(x, 2, rounding_mode=None), lambda x: x.norm(), lambda x: x.norm(p="fro", dim=0),
+        lambda x: x.norm(float("inf")), torch.linalg.vector_norm, lambda x: torch.cdist(x, x * 2), F.softshrink, lambda x: x**2,
+        lambda x: x**0.5, lambda x: 2**x, lambda x: torch.pow(2.0, x), lambda x: x ** torch.arange(5), lambda x: x.topk(1).values,
+        lambda x: x.logit(0.1), lambda x: x.clamp(1, -1), lambda x: F.gelu(x, approximate="tanh"), lambda x: torch.complex(x, x) * 2,
+    ],
+)  # fmt: skip
 def test_what_does_not_jump_keeps_the_claim(through: Program):
     before, after = ((lambda a, b, c, f=f: through(f(a, b, c))) for f in REGROUPED)
     assert said(before, after, "n m, n m, n m", grad=False) == "E1"
+
+
+IN_THE_PLANE: tuple[tuple[Program, str], ...] = (
+    *((f, "E3") for f in (torch.sqrt, torch.rsqrt, torch.log, torch.log2, torch.log10, torch.log1p, torch.angle)),
+    *((f, "E3") for f in (torch.acos, torch.asin, torch.atan, torch.acosh, torch.asinh, torch.atanh)),
+    *((f, "E3") for f in (lambda z: z**0.5, lambda z: z**1j, lambda z: torch.pow(z, z))),
+    *((f, "E1") for f in (torch.abs, torch.exp, torch.sin, torch.cosh, torch.neg, lambda z: z * 2j, lambda z: z / 2, lambda z: z**3)),
+    *((f, "E1") for f in (torch.linalg.vector_norm, lambda z: z.sum(0))),
+)
+
+
+@pytest.mark.parametrize("k", range(len(IN_THE_PLANE)))
+def test_complex_functions_with_a_cut_jump(k: int):
+    through, claim = IN_THE_PLANE[k]
+    before, after = ((lambda a, b, c, f=f: through(f(a, b, c))) for f in REGROUPED)
+    verdict = judged(before, after, [torch.randn(2, 3, dtype=torch.complex64) for _ in range(3)])
+    assert isinstance(verdict, Proved)
+    assert verdict.claim == claim
+
+
+APART = {
+    "quotient, floor": (0.1, 0.2, -0.3),
+    "how many": (0.1, 0.2, -0.3),
+    "power of 0": (0.1, 0.2, -0.3),
+    "softplus": (-0.1, -0.2, 0.3),
+    "logit, bounds crossed": (0.1, -0.2, 0.7),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_rounding_is_seen_behind_what_jumps(name: str):
+    before, after = (JUMPING[name][0](f(*(torch.tensor([[v]]) for v in APART[name]))) for f in REGROUPED)
+    assert not (before - after).abs().max() <= 0.1
 
 
 def test_what_jumps_elsewhere_keeps_the_claim():
@@ -302,5 +360,55 @@ def test_functions_jump_unless_they_are_known_not_to():
     assert may_jump(Symbol("cast", ("float32",), (), "", "int64"))
     assert not may_jump(Symbol("cast", ("float32",), (), "", "bfloat16"))
     assert not {"floor", "sign", "gt", "argmax", "round", "remainder", "threshold", "copysign", "heaviside"} & CONTINUOUS
+    assert not (CONTINUOUS | COMPLEX) & {"softplus", "softplus_backward", "xlogy", "fmax", "fmin", "nansum", "angle", "threshold_backward"}
+    assert not CONTINUOUS & CONDITIONS.keys()
+    assert may_jump(Symbol("prod", ("float32",), (), "", "int64"))
+    assert may_jump(Symbol("logit_backward", ("float32", "float32"), (("eps", "0.1"),), "", "float32"))
+    assert may_jump(Symbol("norm"))
+    assert not may_jump(Symbol("some_operator", (), (("self", "#1:torch.int64"),)))
+    assert may_jump(Symbol("logcumsumexp", (), (("self", "#1:torch.complex64"),), "", "complex64"))
     assert isinstance(SolverLogic().jumps(), tuple)
     assert z3.is_expr(SolverLogic().zero())
+
+
+# ------------------------------------------------------------------------------------------------- memory as it is found
+
+
+def halves(x):
+    found = torch.empty(x.shape)
+    found[:1].copy_(x[1:2])
+    found[1:] = x[1:]
+    return found
+
+
+def first_row(x):
+    found = torch.empty(x.shape)
+    found[:1].copy_(x[:1])
+    return found
+
+
+def filled(x):
+    return torch.empty_like(x).fill_(x[0, 0])
+
+
+FOUND: dict[str, tuple[Program, Program, str]] = {
+    "two or one": (lambda x: x + (torch.empty(5) - torch.empty(5)), lambda x: x + (lambda e: e - e)(torch.empty(5)), "unmodelled"),
+    "the same call": (lambda x: x + torch.empty(5), lambda x: x + torch.empty(5), "unmodelled"),
+    "like": (lambda x: (x * 2, torch.empty_like(x)), lambda x: (x * 2, torch.empty_like(x)), "unmodelled"),
+    "new": (lambda x: x + x.new_empty(5), lambda x: x + x.new_empty(5), "unmodelled"),
+    "by strides": (lambda x: x + torch.empty_strided((5,), (1,)), lambda x: x + torch.empty_strided((5,), (1,)), "unmodelled"),
+    "in part written": (first_row, first_row, "unmodelled"),
+    "written piece by piece": (halves, lambda x: torch.cat([x[1:2], x[1:]]), "E0"),
+    "copied": (lambda x: torch.empty_like(x).copy_(x), lambda x: x.clone(), "E0"),
+    "zeros": (lambda x: torch.empty(5).zero_() + x, lambda x: torch.zeros(5) + x, "E0"),
+    "filled": (filled, lambda x: x[:1, :1].expand(3, 5).clone(), "E0"),
+    "not read": (lambda x: (torch.empty(3), x + 1)[1], lambda x: x + 1, "E0"),
+    "its shape": (lambda x: torch.empty(3).shape[0] * x, lambda x: 3 * x, "E0"),
+    "zeros like it": (lambda x: torch.zeros_like(torch.empty(5)) + x, lambda x: torch.zeros(5) + x, "E0"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_memory_to_which_nothing_was_written_equals_nothing(name: str):
+    before, after, expected = FOUND[name]
+    assert said(before, after, "n m", grad=False) == expected

@@ -328,6 +328,8 @@ class _Proof:
 
     def _shows(self, what: str, sizes: Mapping[str, int]) -> bool:
         """Whether a few real tensors show a difference; if so, it is kept as ``seen``."""
+        if self.task.logic.reads_uninitialised:
+            return False
         verdict = self._witnessed(_Disagreement(what, dict(sizes)), FEW)
         self.seen = verdict if isinstance(verdict, Refuted) else None
         return self.seen is not None
@@ -346,6 +348,8 @@ class _Proof:
 
     def _replay(self, failed: _Disagreement) -> Verdict:
         """What real tensors of the sizes found show, or, where they show nothing, larger ones."""
+        if self.task.logic.reads_uninitialised:  # two runs of one graph may differ
+            raise UnmodelledError(f"{failed.what}: reads memory to which nothing was written")
         found = self._witnessed(failed, DRAWS)
         if isinstance(found, Refuted) or not self.reading.replayed:
             return found

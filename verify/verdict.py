@@ -27,7 +27,8 @@ CLAIMS = {
         "the same operators on the same values; a kernel that rounds by memory layout can differ in the last bit", (CONGRUENCE,), DERIVATIVES
     ),
     "E1": Claim(
-        "the same up to rounding and the sign of a zero: the same summands added in any order, or kernels fused otherwise",
+        "the same up to rounding and the sign of a zero, wherever the operators are defined and continuous, so not at a pole or outside a "
+        "domain: the same summands added in any order, or kernels fused otherwise",
         (CONGRUENCE, SUMS),
         DERIVATIVES,
     ),

@@ -19,7 +19,7 @@ from verify.prover.jumps import Jumps
 from verify.prover.laws import Laws, Stage, commutes
 from verify.prover.session import Session
 from verify.prover.terms import function_of, is_addition, lifted, term_number, walk, wrapped
-from verify.semantics.logic import Cond, Index, Part, Symbol, Term
+from verify.semantics.logic import UNINITIALISED, Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
 from verify.verdict import GROUPING, NEUTRAL, UNIT
 
@@ -72,6 +72,7 @@ class SolverLogic:
     _queries: Session = field(init=False)
     _names: int = 0
     _depth: int = 0
+    _uninitialised: bool = False
     _side: str = ""
 
     def __post_init__(self) -> None:
@@ -100,6 +101,11 @@ class SolverLogic:
     def has_sums(self) -> bool:
         """Whether any sum has been formed."""
         return any(e.is_total for e in self.extensional.values())
+
+    @property
+    def reads_uninitialised(self) -> bool:
+        """Whether an element has been asked for that memory holds before anything is written to it."""
+        return self._uninitialised
 
     def ite(self, condition: Cond, then: Any, other: Any) -> Any:
         """See :class:`Logic`."""
@@ -191,6 +197,7 @@ class SolverLogic:
         sorts = [t.sort() for t in operands]
         function = self._function((symbol, *(s.name() for s in sorts)), sorts, self.sort)
         self._laws.note(symbol, function)
+        self._uninitialised = self._uninitialised or symbol.op == UNINITIALISED
         found = function(*operands)
         self._jumps.note(symbol, found, operands, self._side)
         if _number_of(symbol) in (0, 1):

@@ -75,6 +75,16 @@ def made_like(use: Use) -> Tensor:
     return filled(use, use.tensor("self").dims, _number(use, use.args.get("fill_value")), use.dtype)
 
 
+@means("fill")
+def fill(use: Use) -> Tensor:
+    """One number everywhere, whatever was there."""
+    like, value = use.tensor("self"), use.args["value"]
+    if not isinstance(value, Storage):
+        return filled(use, like.dims, value, like.dtype)
+    use.demand(len(value.read().dims) == 0)
+    return use.cast(use.fitted(value.read(), like.dims), like.dtype)
+
+
 @means("number_as_tensor")
 def number_as_tensor(use: Use) -> Tensor:
     """A number as a tensor without dimensions."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from optimus import operators
-from verify.semantics.logic import Index, Int, Part, Symbol
+from verify.semantics.logic import UNINITIALISED, Index, Int, Part, Symbol
 from verify.semantics.table import TABLE, Use, literal, means
 from verify.semantics.tensor import Storage, Tensor, UnmodelledError, broadcast, broadcast_dims, number, symbolic
 
@@ -250,8 +251,20 @@ def _stretched(use: Use, spelled: list[str], tensors: Sequence[Tensor]) -> list[
 
 # -------------------------------------------------------------------------------------------------------- black boxes
 
-READS_STRIDES = {"as_strided_copy", "as_strided_scatter", "_reshape_alias_copy"}
+READS_STRIDES = {"as_strided_copy", "as_strided_scatter", "_reshape_alias_copy", "resize", "resize_as"}
 """Functions that are none of the elements alone."""
+
+
+EMPTY = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "empty_permuted"}
+_calls = itertools.count()
+
+
+def uninitialised(use: Use) -> Tensor:
+    """Memory as it is found: at each call, and in each evaluation of it, elements that nothing else is known to equal."""
+    symbol = use.symbol(UNINITIALISED, literals={"call": str(next(_calls))}, result=use.dtype)
+    for extent in use.dims:
+        use.demand(number(extent) >= 0)
+    return Tensor(use.dims, lambda i: use.logic.apply(symbol, *map(number, i)), use.dtype)
 
 
 def number_part(use: Use, given: Int) -> Part:
@@ -285,6 +298,8 @@ def meaning_of(use: Use, ordinal: int) -> Any:
     """The result of any operator. ``ordinal`` tells apart the draws of random ones."""
     if use.call.random:
         return boxed(use, extra=f"#{ordinal}")
+    if use.call.op in EMPTY:
+        return uninitialised(use)
     known = TABLE.get(use.call.op)
     if known is not None:
         return known(use)

@@ -12,7 +12,6 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
 from torch.utils import _pytree as pytree
 
-import verify.semantics.autograd
 import verify.semantics.extend
 import verify.semantics.reduce
 import verify.semantics.reshape  # noqa: F401 - fills the table
@@ -20,12 +19,13 @@ from optimus.effects import effects
 from optimus.operators import Call, bind
 from optimus.state import Mode, mode_after
 from optimus.values import MISSING, is_plain, is_row_major, leaves, storage, storages, tensor, value
+from verify.semantics.autograd import fill, filled
 from verify.semantics.compute import elementwise, is_elementwise, meaning_of
 from verify.semantics.cuts import indexed
 from verify.semantics.draws import Draw, drawn
 from verify.semantics.logic import Cond, Int, Logic
 from verify.semantics.movement import alias, behind
-from verify.semantics.table import TABLE, Use, literal, stored
+from verify.semantics.table import TABLE, Use, stored
 from verify.semantics.tensor import Memory, Product, RaisesError, Storage, Tensor, UnmodelledError, flattened, number, same_number, symbolic
 
 
@@ -185,9 +185,10 @@ class Evaluator:
             case "copy":
                 return use.fitted(use.tensor("src"), before.dims)
             case "zero":
-                return self._assigned(use, 0, before)
-            case "fill" if not isinstance(use.args["value"], Storage):
-                return self._assigned(use, use.args["value"], before)
+                return filled(use, before.dims, 0, before.dtype)
+            case "fill":
+                found: Tensor = fill(use)
+                return found
             case op if is_elementwise(use) and op not in TABLE:
                 return elementwise(use, op)
             case op:
@@ -200,9 +201,7 @@ class Evaluator:
             for extent in source.dims[:extra]:
                 use.same(extent, 1)
             return use.fitted(source.map(source.dims[extra:], lambda i: (0,) * extra + i), like.dims)
-        symbol = use.symbol("constant", literals={"value": "%1" if symbolic(given) else literal(given)}, result=like.dtype)
-        operands = [number(given)] if symbolic(given) else []
-        return Tensor(like.dims, lambda _: self.logic.apply(symbol, *operands), like.dtype)
+        return filled(use, like.dims, given, like.dtype)
 
     # --------------------------------------------------------------------------------------------------------- numbers
 

@@ -15,6 +15,8 @@ Int = Any
 Cond = Any
 Term = Any
 Index = tuple[Any, ...]
+UNINITIALISED = "uninitialised"
+"""The functions that give the elements of memory to which nothing was written, by index."""
 
 
 @dataclass(frozen=True)
