@@ -41,7 +41,8 @@ ASSERTION = Effects(ordered=True)
 PURE_MODULES = {"math", "_operator", "builtins", "torch.fx.experimental.sym_node"}
 SWITCHES = {"_set_grad_enabled", "_enter_autocast", "_exit_autocast", "_enter_inference_mode", "_exit_inference_mode", "set_deterministic_debug_mode",
             "use_deterministic_algorithms", "_set_deterministic_algorithms", "set_default_dtype"}  # fmt: skip
-SIDE_EFFECTS = {"backward", "register_hook", "retain_grad", "set_", "resize_", "resize_as_", "swap_tensors", "record_stream"}
+HOOKS = {"register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
+SIDE_EFFECTS = {"backward", *HOOKS, "set_", "resize_", "resize_as_", "swap_tensors", "record_stream"}
 
 
 def effects(node: Node, call: Call | None = None) -> Effects:
@@ -70,10 +71,17 @@ def _of_unknown(node: Node) -> Effects:
     if "assert" in name or name == "_check":
         return ASSERTION
     tensors = any(isinstance(a.meta.get("example_value", a.meta.get("val")), torch.Tensor) for a in node.all_input_nodes)
-    if node.op == "call_function" and (module in PURE_MODULES or name.startswith("sym_")):
+    if node.op == "call_function" and (target is torch.Size or module in PURE_MODULES or name.startswith("sym_")):
         in_place = name.startswith("i") and hasattr(operator, name[1:] or "-")
         return _opaque(node) if in_place and tensors else PURE
     return _opaque(node)
+
+
+def attaches_hook(node: Node) -> bool:
+    """Whether ``node`` attaches something to its first argument, which that tensor alone then has."""
+    target: Any = node.target
+    name = target.name() if isinstance(target, HigherOrderOperator) else target if node.op == "call_method" else getattr(target, "__name__", "")
+    return node.op in ("call_function", "call_method") and bool(node.args) and name in HOOKS
 
 
 NORMS = {"norm", "vector_norm", "linalg_vector_norm", "linalg_norm", "dist", "pairwise_distance", "normalize", "renorm"}

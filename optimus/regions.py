@@ -14,17 +14,24 @@ class Region:
     """A rewrite as two graphs over the same inputs, whose outputs correspond one to one.
 
     ``private``: the outputs that stay inside the surrounding graph and are never written there, so that nobody can tell
-    whether they are views or copies, nor by what strides they are stored.
+    whether they are views or copies, nor by what strides they are stored. ``grad``: whether gradients are recorded where
+    it stands. Its autocast shows in the dtypes of the metadata.
     """
 
     pattern: str
     before: GraphModule
     after: GraphModule
     private: frozenset[int] = frozenset()
+    grad: bool = True
 
 
 def cut(
-    pattern: str, old: Sequence[Node], new: Sequence[Node], outputs: Sequence[tuple[Node, Node]], private: frozenset[int] = frozenset()
+    pattern: str,
+    old: Sequence[Node],
+    new: Sequence[Node],
+    outputs: Sequence[tuple[Node, Node]],
+    private: frozenset[int] = frozenset(),
+    grad: bool = True,
 ) -> Region:
     """The region of a rewrite: ``old`` computed the first of each of ``outputs``, ``new`` computes the second.
 
@@ -34,7 +41,7 @@ def cut(
     inside = {*old, *new}
     inputs = list(dict.fromkeys(n for node in (*old, *kept, *new) for n in node.all_input_nodes if n not in inside))
     before, after = _graph(inputs, old, [o for o, _ in outputs]), _graph(inputs, (*kept, *new), [n for _, n in outputs])
-    return Region(pattern, before, after, private)
+    return Region(pattern, before, after, private, grad)
 
 
 def _needed(new: Sequence[Node], old: Sequence[Node]) -> list[Node]:

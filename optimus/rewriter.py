@@ -33,6 +33,7 @@ from optimus.values import (
     is_static,
     known,
     leaves,
+    returns_argument,
     same_layout,
     same_size,
     same_sizes,
@@ -239,6 +240,7 @@ class Rewriter:
         if not tx.replaced:
             raise refuse(Law.VALID_GRAPH, "the rewrite replaces nothing")
         self._check_mutation(tx)
+        self._check_hooks(tx)
         shared = _shared(self.state, tx)
         for index, (old, new) in enumerate(tx.replaced):
             before, after = tensor(old), tensor(new)
@@ -247,6 +249,7 @@ class Rewriter:
             else:
                 self._check_types(old, before, after)
                 new = self._check_aliasing(tx, old, before, new, after, shared)
+            new = self._check_gradients(tx, old, new)
             tx.replaced[index] = (old, new)
             tx.moved.append([u for u in old.users if u not in tx.inside])
             _move(tx.moved[index], old, new, undo)
@@ -261,6 +264,36 @@ class Rewriter:
         read = {s for n in (*nodes, *tx.new) for i in (n, *n.all_input_nodes) for s in self.state.storages(i)}
         writer = self.state.written_between(read, first, last)
         self._demand(Law.MUTATION, writer is None, f"{writer.name if writer else ''} writes what the rewrite reads")
+
+    def _check_hooks(self, tx: Transaction) -> None:
+        """A hook sees the gradient of one tensor: it moves to a new tensor that has the same readers, or stays where it is."""
+        hooked, replaced = self.state.hooked, dict(tx.replaced)
+        if not hooked:
+            return
+        makers = {n for n in tx.new if not returns_argument(n)}
+        for node in tx.match.nodes:
+            new = replaced.get(node)
+            alone = new in makers and not any(u in tx.inside for u in new.users) and [n for _, n in tx.replaced].count(new) == 1
+            pieces = isinstance(value(node), (tuple, list)) and new is not None and any(u in hooked for u in node.users)
+            if node in hooked or pieces:
+                self._demand(Law.EFFECTS, alone, f"a hook on {node.name} would move to another tensor")
+        before, after = (_hooked_inputs(self.state, tx, nodes) for nodes in (tx.match.nodes, tx.new))
+        for node in before ^ (after | {new for new in replaced.values() if new in hooked}):
+            self._demand(Law.EFFECTS, False, f"the gradient that a hook on {node.name} sees would be another")
+
+    def _check_gradients(self, tx: Transaction, old: Node, new: Node) -> Node:
+        """Law 4. Returns what takes the place of ``old``: ``new``, or a view of it that stops gradients as ``old`` does."""
+        state = self.state
+        if Law.AMBIENT_MODE not in self.laws or not any(t.requires_grad for t in leaves(value(old))):
+            return new
+        stops = state.stops_gradients(old)
+        if stops and tensor(new) is not None and (new not in tx.inside or not state.stops_gradients(new)):
+            with tx.inserting_before(old):
+                new = tx.method("view_as", new, new)
+        ends_there = state.mode(old).grad and any(new in n.all_input_nodes for n in tx.match.nodes)
+        if stops != state.stops_gradients(new) and (stops or not ends_there):
+            raise refuse(Law.AMBIENT_MODE, f"{old.name} {'stops' if stops else 'passes'} gradients, {new.name} does not")
+        return new
 
     def _check_sequence(self, old: Node, new: Node) -> None:
         """Several results at once: both sides must be sequences of equal pieces over the same storages."""
@@ -352,7 +385,7 @@ class Rewriter:
         assert self.validate is not None
         old = sorted(tx.match.nodes, key=lambda n: n._sort_key)
         new = sorted(tx.new, key=lambda n: n._sort_key)
-        objection = self.validate(cut(pattern.name, old, new, tx.replaced, self._private(tx)))
+        objection = self.validate(cut(pattern.name, old, new, tx.replaced, self._private(tx), self.state.mode(old[-1]).grad))
         if objection is not None:
             raise Refused(Decline("not_validated", objection))
 
@@ -376,6 +409,7 @@ class Rewriter:
                 one, other = storage(before), storage(after)
                 if one is not None and other is not None and state.root(one) not in tx.input_storages:
                     state.unite(one, other)
+        state.hooked.update(new for old, new in tx.replaced if old in state.hooked)
         if any(old in state.live for old, _ in tx.replaced):
             state.live.update(tx.new)
         inputs = dict.fromkeys(i.name for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.inside)
@@ -411,6 +445,11 @@ def _shared(state: GraphState, tx: Transaction) -> set[Storage]:
         for s in set(state.storages(new)):
             (twice if s in seen else seen).add(s)
     return twice
+
+
+def _hooked_inputs(state: GraphState, tx: Transaction, nodes: Iterable[Node]) -> set[Node]:
+    """What ``nodes`` read from outside and a hook is attached to."""
+    return {used for n in nodes for used in n.all_input_nodes if used in state.hooked and used not in tx.inside}
 
 
 def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:

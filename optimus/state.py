@@ -6,19 +6,20 @@ Built in one walk and kept up to date by the rewriter, so that no candidate ever
 from __future__ import annotations
 
 import contextlib
+import operator
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, Node
 
-from optimus.effects import PURE, Effects, effects, passes_gradients
+from optimus.effects import PURE, Effects, attaches_hook, effects, passes_gradients
 from optimus.operators import bind
-from optimus.values import MISSING, Size, Storage, is_static, leaves, size_key, storages, value
+from optimus.values import MISSING, Size, Storage, is_static, leaves, returns_argument, size_key, storages, value
 
 ADDRESSING = {"as_strided", "as_strided_", "storage_offset", "data_ptr", "storage", "untyped_storage"}
 """Operators that see where in its storage a tensor lies, and what lies beside it."""
@@ -30,6 +31,8 @@ class Mode:
 
     grad: bool
     autocast: tuple[tuple[Any, ...], ...] = ()
+    outside: tuple[bool, ...] = ()
+    """The grad modes to which the inference modes entered so far go back, outermost first."""
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -55,6 +58,8 @@ class GraphState:
     addressed: set[Storage] = field(default_factory=set)
     given: set[Storage] = field(default_factory=set)
     live: set[Node] = field(default_factory=set)
+    hooked: set[Node] = field(default_factory=set)
+    """The nodes whose result is a tensor that a hook is attached to, under whatever name."""
     doubtful: set[Node] = field(default_factory=set)
     fake_mode: FakeTensorMode | None = None
     ops: dict[Node, str] = field(default_factory=dict)
@@ -92,8 +97,14 @@ class GraphState:
                 state.fake_mode = _fake_mode(node)
         output = graph.output_node()
         state.escaping = {s for n in output.all_input_nodes for s in storages(n)}
+        state._find_hooked()
         state._find_live(output)
         return state
+
+    def _find_hooked(self) -> None:
+        hooks = [hooked.args[0] for hooked in self.graph.nodes if attaches_hook(hooked) and isinstance(hooked.args[0], Node)]
+        objects = {id(value(node)) for node in hooks}
+        self.hooked = {node for node in self.graph.nodes if id(value(node)) in objects} if objects else set()
 
     def _find_live(self, output: Node) -> None:
         """Which nodes a gradient reaches: those that some output depends on through values that require gradients.
@@ -111,6 +122,8 @@ class GraphState:
                 self.live.discard(node)
                 continue
             self.live.add(node)
+            if not written and self.stops_gradients(node):
+                continue
             self.live.update(node.all_input_nodes)
             storages_read = [s for used in node.all_input_nodes for s in self.storages(used)]
             live_storages.update(storages_read)
@@ -147,6 +160,19 @@ class GraphState:
         """The ambient mode under which ``node`` runs."""
         return self.modes[self.region[node]]
 
+    def stops_gradients(self, node: Node) -> bool:
+        """Whether ``node`` makes a value where no gradients are recorded, so that none leaves it.
+
+        Such a value may say that it requires one, a view of a trained tensor does. What is returned as it was given keeps
+        its gradient.
+        """
+        if node.op not in ("call_function", "call_method"):
+            return False
+        source = node.args[0] if node.target is operator.getitem else None
+        if isinstance(source, Node) and isinstance(value(source), (tuple, list)):
+            return self.stops_gradients(source)
+        return not self.mode(node).grad and self.effects(node) is PURE and not returns_argument(node)
+
     def effects(self, node: Node) -> Effects:
         """The effects of ``node``."""
         return self.effect.get(node, PURE)
@@ -161,6 +187,7 @@ class GraphState:
         self.region.pop(node, None)
         self.ops.pop(node, None)
         self.effect.pop(node, None)
+        self.hooked.discard(node)
         self._found.pop(node, None)
         self._kept.append(value(node))  # a freed storage's number must not come back for another
 
@@ -229,11 +256,15 @@ def mode_after(node: Node, before: Mode) -> Mode:
     """The ambient mode behind ``node``, which switches it."""
     name = getattr(node.target, "__name__", "")
     if name == "_set_grad_enabled" and node.args and isinstance(node.args[0], bool):
-        return Mode(node.args[0], before.autocast)
+        return replace(before, grad=node.args[0])
     if name == "_enter_autocast":
-        return Mode(before.grad, (*before.autocast, tuple(node.args)))
+        return replace(before, autocast=(*before.autocast, tuple(node.args)))
     if name == "_exit_autocast":
-        return Mode(before.grad, before.autocast[:-1])
+        return replace(before, autocast=before.autocast[:-1])
+    if name == "_enter_inference_mode":
+        return replace(before, grad=node.args == (False,), outside=(*before.outside, before.grad))
+    if name == "_exit_inference_mode" and before.outside:
+        return replace(before, grad=before.outside[-1], outside=before.outside[:-1])
     return before
 
 

@@ -82,6 +82,12 @@ def storages(node: Node) -> tuple[Storage, ...]:
     return tuple(s for s in map(storage, leaves(found)) if s is not None)
 
 
+def returns_argument(node: Node) -> bool:
+    """Whether the result of ``node`` is a tensor that it was given, as that of ``contiguous`` may be, and no new one."""
+    found = tensor(node)
+    return found is not None and any(value(used) is found for used in node.all_input_nodes)
+
+
 def is_static(size: object) -> bool:
     """Whether ``size`` is a plain number: an int, or a SymInt that holds a constant, be it one that a guard has made of a symbol."""
     return isinstance(size, int) or (isinstance(size, SymInt) and (not is_symbolic(size) or size.node.expr.is_Integer))

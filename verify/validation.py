@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.fx.node import map_aggregate
 from torch.utils import _pytree as pytree
 
 from optimus.regions import Region
-from optimus.values import MISSING, storages, tensor, value
+from optimus.values import MISSING, returns_argument, storages, tensor, value
 from verify.cache import Cache, remembered, shared
 from verify.plain import pack_proof, unpack_proof
 from verify.prover.solve import Invalid, Undecided
@@ -88,10 +88,10 @@ def validate_region(region: Region, *, timeout_s: float = TIMEOUT_S, cache: Cach
     """:func:`validate` for a region. ``cache``: where regions of one structure are proved once."""
 
     def compute() -> Verdict:
-        return validate(region.before, region.after, private=region.private, timeout_s=timeout_s)
+        return validate(region.before, region.after, private=region.private, timeout_s=timeout_s, reading=Reading(grad=region.grad))
 
     def key() -> str | None:
-        return validation_key(region.before, region.after, region.private, True, timeout_s, True)
+        return validation_key(region.before, region.after, region.private, region.grad, timeout_s, True)
 
     return remembered(cache, key, compute, pack_proof, unpack_proof)
 
@@ -165,6 +165,8 @@ class _Proof:
             return Tensor(dims, lambda i: _element(self.task.logic, name, dims, i), found.dtype)
         if isinstance(found, (torch.SymInt, int)):
             return self.task.sizes.term(found)
+        if isinstance(found, (tuple, list)) and all(isinstance(s, (torch.SymInt, int)) for s in found):
+            return tuple(map(self.task.sizes.term, found))
         if found is MISSING:
             raise UnmodelledError(f"the input {node.name} without metadata")
         raise UnmodelledError(f"the input {node.name}, a {type(found).__name__}")
@@ -192,6 +194,7 @@ class _Proof:
             self._all_equal(pairs, left.required, right.required)
             or self._owners(left, right)
             or self._metadata(left)
+            or self._stopped()
             or self._drawn_in_order(left, right)
             or self.task.recheck_decided()
         )
@@ -306,6 +309,15 @@ class _Proof:
                 return self._differ(f"output {k}: strides {tuple(one.stride())} became {tuple(other.stride())}")
         return None
 
+    def _stopped(self) -> Failure:
+        """Where no gradients are recorded at the entry, a gradient passes through an output only if that is an input itself."""
+        if self.reading.grad or self.reading.differentiated:
+            return None
+        for k, (one, other) in enumerate(zip(_returned(self.before), _returned(self.after), strict=True)):
+            if _passes_gradients(one) != _passes_gradients(other):
+                return self._differ(f"output {k}: whether a gradient passes")
+        return None
+
     def _same_strides(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         """Whether strides agree where they mean something: not in empty tensors, nor in dimensions of extent 1."""
         term, decide = self.task.sizes.term, self.task.logic.decide
@@ -362,7 +374,7 @@ class _Proof:
             return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}")
         exact = not self.task.logic.has_sums and not self.reading.laws
         try:
-            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=exact, draws=draws)
+            inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=exact, draws=draws, grad=self.reading.grad)
         except KeyError:
             return Unknown(f"{failed.what}: differs in the semantics, but no sizes were found to replay it with")
         if not seen:
@@ -394,8 +406,18 @@ def _element(logic: Any, name: str, dims: tuple[Any, ...], index: tuple[Any, ...
 
 def _shown(gm: GraphModule) -> list[Any]:
     """What the metadata says of each output, flat."""
-    returned: Callable[[Any], Any] = lambda a: value(a) if isinstance(a, Node) else a  # noqa: E731
-    return pytree.tree_leaves(map_aggregate(gm.graph.output_node().args[0], returned))
+    return pytree.tree_leaves([value(a) if isinstance(a, Node) else a for a in _returned(gm)])
+
+
+def _returned(gm: GraphModule) -> list[Any]:
+    """The arguments of the output, flat."""
+    return pytree.tree_leaves(map_aggregate(gm.graph.output_node().args[0], lambda a: a))
+
+
+def _passes_gradients(returned: Any) -> bool:
+    """Whether ``returned`` requires a gradient and is an input, or what an operator returns as it was given."""
+    fake = tensor(returned)
+    return fake is not None and fake.requires_grad and (returned.op == "placeholder" or returns_argument(returned))
 
 
 def _corresponding(before: GraphModule, after: GraphModule) -> list[tuple[Node, Node]]:
@@ -434,4 +456,6 @@ def _sizes(one: Node, other: Node) -> list[tuple[Any, Any]]:
     a, b = value(one), value(other)
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         return list(zip(a.shape, b.shape, strict=True))
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return list(zip(a, b, strict=True))
     return [(a, b)]

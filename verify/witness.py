@@ -25,12 +25,18 @@ CHOICES = {"exact": EXACT, "zeros": (-0.0, -0.0, -0.0, 0.0)}
 
 
 def witness(
-    before: GraphModule, after: GraphModule, sizes: Mapping[str, int], private: frozenset[int], signed_zeros: bool, draws: Sequence[str] = DRAWS
+    before: GraphModule,
+    after: GraphModule,
+    sizes: Mapping[str, int],
+    private: frozenset[int],
+    signed_zeros: bool,
+    draws: Sequence[str] = DRAWS,
+    grad: bool = True,
 ) -> tuple[list[Any], list[str]]:
     """Inputs of the given sizes on which the graphs differ, and how they do; no lines if none were found.
 
     ``private``: see :class:`optimus.regions.Region`. ``signed_zeros``: whether -0.0 for 0.0 counts. ``draws``: how to draw
-    inputs, in turn.
+    inputs, in turn. ``grad``: whether gradients are recorded at the entry.
     """
     placeholders = list(before.graph.find_nodes(op="placeholder"))
     inputs: list[Any] = []
@@ -38,7 +44,7 @@ def witness(
         return inputs, []
     for seed, draw in enumerate(draws):
         inputs = real_inputs(placeholders, sizes, draw, seed)
-        seen = replay(before, after, inputs, private, signed_zeros)
+        seen = replay(before, after, inputs, private, signed_zeros, grad)
         if seen:
             return inputs, seen
     return inputs, []
@@ -68,6 +74,8 @@ def real_inputs(placeholders: Sequence[Node], sizes: Mapping[str, int], draw: st
 
 
 def _input(fake: Any, plain: Callable[[Any], int], draw: str, generator: torch.Generator) -> Any:
+    if isinstance(fake, (tuple, list)):
+        return tuple(map(plain, fake))
     if not isinstance(fake, torch.Tensor):
         return plain(fake)
     shape = [plain(s) for s in fake.shape]
@@ -99,13 +107,27 @@ def _laid_out(values: torch.Tensor, strides: list[int] | None) -> torch.Tensor:
 
 
 def replay(
-    before: GraphModule, after: GraphModule, inputs: Sequence[Any], private: frozenset[int] = frozenset(), signed_zeros: bool = False
+    before: GraphModule,
+    after: GraphModule,
+    inputs: Sequence[Any],
+    private: frozenset[int] = frozenset(),
+    signed_zeros: bool = False,
+    grad: bool = True,
 ) -> list[str]:
     """Run both graphs on copies of ``inputs`` and list what differs, values up to reassociation."""
     first, second, third = (_copies(inputs) for _ in range(3))
-    one, other = observe(before.forward, first), observe(after.forward, second)
-    exact = reference(before.forward, third, one)
+    left, right = _entered(before, grad), _entered(after, grad)
+    one, other = observe(left, first), observe(right, second)
+    exact = reference(left, third, one)
     return differences(one, other, exact, bitwise=False, private=private, signed_zeros=signed_zeros)
+
+
+def _entered(gm: GraphModule, grad: bool) -> Callable[..., Any]:
+    def run(*inputs: Any) -> Any:
+        with torch.set_grad_enabled(grad):
+            return gm.forward(*inputs)
+
+    return run
 
 
 def _copies(inputs: Sequence[Any]) -> list[Any]:

@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus.horizontal import shape_key
-from optimus.operators import bound
+from optimus.operators import Call, bound
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
 from optimus.state import GraphState
-from optimus.values import is_row_major, is_static, same_size, tensor
+from optimus.values import is_row_major, same_size, tensor, value
 
 
 @fires(*["n, 8"] * 5)
@@ -34,6 +34,11 @@ def weight_only(*t):
 @fires(*["n, 4, 6"] * 5, *["4, 6"] * 10)
 def two_dimensions(*t):
     return torch.cat([F.layer_norm(x, (4, 6), w, b) for x, w, b in zip(t[:5], t[5:10], t[10:], strict=True)])
+
+
+@fires(*["n, m, k"] * 5)
+def sizes_of_the_input(*xs):
+    return torch.cat([F.layer_norm(x, x.shape[1:]) for x in xs])
 
 
 @declines("too_few", *["n, 8"] * 5)
@@ -72,7 +77,7 @@ class BatchLayernorm(HorizontalPattern):
         "same_dtype": "weight and bias have the dtype of the input",
         "row_major": "the input of each member is contiguous",
     }
-    cases = (plain, affine, weight_only, two_dimensions)
+    cases = (plain, affine, weight_only, two_dimensions, sizes_of_the_input)
     declines = (other_eps, wider_affine, transposed)
 
     @staticmethod
@@ -101,23 +106,23 @@ class BatchLayernorm(HorizontalPattern):
         call = bound(node)
         x = tensor(call["input"])
         given = [t for n in ("weight", "bias") if (t := tensor(call[n])) is not None]
-        over = tuple(call["normalized_shape"])
-        if x is None or not all(is_static(s) or isinstance(s, Node) for s in over):
+        rank = _rank(call)
+        if x is None or rank is None:
             return None
         if any(t.dtype != x.dtype for t in given):
             return Decline("same_dtype")
         if not is_row_major(x):
             return Decline("row_major")
-        if any(not same_size(a, b) for t in given for a, b in zip(t.shape, x.shape[-len(over) :], strict=True)):
+        if any(not same_size(a, b) for t in given for a, b in zip(t.shape, x.shape[-rank:], strict=True)):
             return None
-        return tuple(shape_key(call[n]) for n in ("input", "weight", "bias")), len(over), repr(call["eps"])
+        return tuple(shape_key(call[n]) for n in ("input", "weight", "bias")), rank, repr(call["eps"])
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
         calls = [bound(n) for n in members]
-        over = list(calls[0]["normalized_shape"])
+        over, rank = calls[0]["normalized_shape"], _rank(calls[0])
+        assert rank is not None
         x = tx.call(torch.stack, [c["input"] for c in calls], dim=0)
         joint = tx.call(F.layer_norm, x, over, None, None, calls[0]["eps"])
-        rank = len(over)
         fake = tensor(members[0])
         assert fake is not None
         for name, combine in (("weight", torch.mul), ("bias", torch.add)):
@@ -129,3 +134,10 @@ class BatchLayernorm(HorizontalPattern):
         slices = tx.call(torch.unbind, joint, dim=0)
         for index, member in enumerate(members):
             tx.replace(member, tx.item(slices, index))
+
+
+def _rank(call: Call) -> int | None:
+    """Over how many dimensions a layer norm goes; None where its sizes are no sequence of known length."""
+    over = call["normalized_shape"]
+    sizes = value(over) if isinstance(over, Node) else over
+    return len(sizes) if isinstance(sizes, (tuple, list)) else None

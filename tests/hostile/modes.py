@@ -184,6 +184,68 @@ def detached_members(a, b, c, d):
     return torch.tanh(a), torch.tanh(b.detach()), torch.tanh(c).detach(), torch.tanh(d)
 
 
+stops = kind("views that stop gradients", dynamic=False)
+
+
+@stops(lambda: [randn(3, 8)], fires=("remove_split_with_size_one_pass",), inductor=True)
+def whole_section_without_gradients(x):
+    """A view of a trained tensor says that it requires a gradient, also where it passes none on."""
+    with torch.no_grad():
+        a = x.chunk(1, 1)[0]
+        b = x.split(8, 1)[0]
+        c = torch.tensor_split(x, 1, 1)[0]
+    return a * 2 + x, b * x, c.sin() + x
+
+
+@stops(lambda: [randn(3, 8)], fires=("remove_split_with_size_one_pass",))
+def whole_section_by_a_helper(x):
+    @torch.no_grad()
+    def helper(x):
+        a = x.chunk(1, 1)[0]
+        with torch.enable_grad():
+            b = x.chunk(1)[0] * 3 + a
+        return a.chunk(1, 1)[0], b
+
+    y = x * 1
+    a, b = helper(y)
+    return a * 2 + y, b * y
+
+
+@stops(lambda: [randn(3, 8)], fires=("remove_split_with_size_one_pass",))
+def whole_section_of_one_that_stops(x):
+    with torch.no_grad():
+        a = x.split(8, 1)[0]
+    return a.chunk(1, 1)[0] * x, a.sin()
+
+
+@stops(lambda: [randn(4, 8)])
+def cut_and_joined_that_stop(x):
+    with torch.no_grad():
+        a = x.split(4, 1)[0].split([2, 2], 1)
+        b = torch.stack([t.reshape(4, 4) for t in x.reshape(2, 4, 4).unbind(0)])
+        c = torch.cat([x[:, :4], x[:, 4:]], 1)
+        d, e = torch.cat(x.unbind()), torch.stack(x.unbind(1), 1)
+        f = torch.cat(x.split(2, 1), 1).view(4, 8)
+    return a[0] * x[:, :2], a[1] * x[:, 2:4], b * x.view(2, 4, 4), c * x, d * x.view(-1), e * x, f * x
+
+
+@stops(lambda: [randn(3, 8)])
+def returned_as_it_was_given(x):
+    """``contiguous`` may return its argument itself, which passes gradients as before."""
+    y = x * 1
+    with torch.no_grad():
+        a, b = y.contiguous(), y.chunk(1, 1)[0].contiguous()
+    return a * 2 + x, b * x
+
+
+@stops(lambda: many(2, 3, 4))
+def member_whose_gradient_stops(a, b):
+    p, q = torch.tanh(a), torch.tanh(b)
+    with torch.no_grad():
+        r = p.view(12)
+    return r * q.view(12).detach() * 2 + q.view(12)
+
+
 autocast = kind("across autocast", dynamic=False)
 
 
