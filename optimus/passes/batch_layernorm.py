@@ -36,11 +36,6 @@ def two_dimensions(*t):
     return torch.cat([F.layer_norm(x, (4, 6), w, b) for x, w, b in zip(t[:5], t[5:10], t[10:], strict=True)])
 
 
-@fires(*["n, m, k"] * 5)
-def sizes_of_the_input(*xs):
-    return torch.cat([F.layer_norm(x, x.shape[1:]) for x in xs])
-
-
 @declines("too_few", *["n, 8"] * 5)
 def other_eps(*xs):
     return torch.cat([F.layer_norm(x, (8,), eps=e) for x, e in zip(xs, (1e-5, 1e-6, 1e-4, 1e-3, 1e-2), strict=True)])
@@ -77,7 +72,7 @@ class BatchLayernorm(HorizontalPattern):
         "same_dtype": "weight and bias have the dtype of the input",
         "row_major": "the input of each member is contiguous",
     }
-    cases = (plain, affine, weight_only, two_dimensions, sizes_of_the_input)
+    cases = (plain, affine, weight_only, two_dimensions)
     declines = (other_eps, wider_affine, transposed)
 
     @staticmethod
