@@ -81,7 +81,7 @@ def test_what_autograd_refuses_at_one_alone_is_refuted_there():
     assert isinstance(report.verdict, Refuted)
     assert report.edges.counts() == {"proved": 4, "refuted": 2}
     assert report.edges.wrong[0].name == "grows, n = 1"
-    assert "the backward pass raises" in report.counterexample[1].what
+    assert "the backward pass raises" in report.counterexample[1].differences[0]
 
 
 def test_what_raises_at_one_is_not_green(small_pattern):

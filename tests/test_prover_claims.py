@@ -21,7 +21,7 @@ from verify.prover.task import Task
 from verify.semantics.compute import _renamed
 from verify.semantics.logic import Part, Symbol
 from verify.validation import validate
-from verify.verdict import CLAIMS, GROUPING, JUMPS, LAWS, NEUTRAL, UNIT, Proved, Unmodelled, explain, word
+from verify.verdict import CLAIMS, GROUPING, JUMPS, LAWS, NEUTRAL, UNIT, Proved, Refuted, explain, word
 
 SIZES = {"n": 3, "m": 5, "k": 4, "i": 1}
 Program = Callable[..., Any]
@@ -107,11 +107,12 @@ def written_behind_a_product(x):
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 def test_a_write_over_what_a_gradient_needs_is_not_proved(dynamic: bool):
     verdict = judged(lambda x: x.exp() * 2, written_behind_exp, made("n m", SIZES), dynamic)
-    assert isinstance(verdict, Unmodelled)
-    assert verdict.operator.startswith("gradients of the second graph: RuntimeError: one of the variables needed for gradient computation")
+    assert isinstance(verdict, Refuted)
+    assert verdict.counterexample.what.startswith("gradients of the second graph: RuntimeError: one of the variables needed for gradient computation")
+    assert verdict.counterexample.differences[0].startswith("the backward pass raises: nothing became one of the variables")
     assert said(lambda x: x.exp() * 2, written_behind_exp, "n m", dynamic, grad=False) == "E0"
     assert said(lambda x: x * 3 * 2, written_behind_a_product, "n m", dynamic) == "E0"
-    assert said(lambda x: torch.cat([x[:1].tanh() * 2, x[1:].tanh()]), written_behind_tanh_of_a_view, "n m") == "unmodelled"
+    assert said(lambda x: torch.cat([x[:1].tanh() * 2, x[1:].tanh()]), written_behind_tanh_of_a_view, "n m") == "refuted"
     assert said(written_behind_exp, written_behind_exp, "n m", dynamic) == "E0"
 
 
@@ -126,8 +127,8 @@ def test_a_write_to_an_input_that_requires_gradients_is_not_proved():
     nothing.meta["example_value"] = written.meta["example_value"] = value(x)[:0]
     after.recompile()
     verdict = validate(before, after)
-    assert isinstance(verdict, Unmodelled)
-    assert "a view of a leaf Variable that requires grad is being used in an in-place operation" in verdict.operator
+    assert isinstance(verdict, Refuted)
+    assert verdict.counterexample.differences[0].startswith("raises: nothing became RuntimeError: a view of a leaf Variable")
 
 
 # ---------------------------------------------------------------------------------------------------- zeros with a sign

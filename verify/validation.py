@@ -155,8 +155,9 @@ class _Proof:
         error = "" if reading.differentiated else refused(self.before, self.after, reading.grad)
         if not error:
             return task.proved(start)
-        shown = self._witnessed(self._differ(f"the backward pass raises: {error}"), FEW)
-        return shown if isinstance(shown, Refuted) else Unmodelled(f"gradients of the second graph: {error}")
+        what = f"gradients of the second graph: {error}"
+        shown = self._witnessed(self._differ(what), FEW)
+        return shown if isinstance(shown, Refuted) else Unmodelled(what)
 
     def _input(self, name: str, node: Node) -> Any:
         found = value(node)
