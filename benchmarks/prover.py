@@ -231,9 +231,11 @@ def main() -> None:
         f"cvc5 {cvc5.__version__}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} processes at the start; `python -m benchmarks.prover`. "
         "Every query is asked of both solvers. Where other processes share the cores, the seconds of CPU say what the prover needs.",
     ]
+    print("\n".join(lines), flush=True)
     for name in options.part or PARTS:
-        lines += ["", *PARTS[name]()]
-        print("\n".join(lines[-40:]) if name == "rules" else "\n".join(lines[-12:]), flush=True)
+        part = ["", *PARTS[name]()]
+        print("\n".join(part), flush=True)
+        lines += part
         Path(options.out).write_text("\n".join(lines) + "\n")
 
 
