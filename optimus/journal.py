@@ -53,6 +53,8 @@ class Journal:
     nodes_before: int = 0
     nodes_after: int = 0
     stopped: str = ""
+    packed: list[str] = field(default_factory=list)
+    """The groups of parameters that were packed into buffers."""
 
     def counts(self) -> Counter[str]:
         """Rewrites per pattern."""
@@ -75,7 +77,7 @@ class Journal:
 
     def __str__(self) -> str:
         head = f"{len(self.rewrites)} rewrites, {self.nodes_before} nodes became {self.nodes_after}; {self.stopped or 'not run'}"
-        lines = [head, *map(str, self.rewrites)]
+        lines = [head, *map(str, self.rewrites), *(f"packed {group}" for group in self.packed)]
         lines += [f"{pattern} declined {count} times: {reason}" for (pattern, reason), count in sorted(self.reasons().items())]
         return "\n".join(lines)
 

@@ -14,6 +14,7 @@ from torch.fx import Graph, GraphModule
 
 from optimus.engine import Engine, resolve_validator
 from optimus.journal import Journal
+from optimus.packing import Packing
 from optimus.plan import Plan, default_plan, lookup
 from optimus.rewriter import Validator
 
@@ -35,16 +36,19 @@ def clear_journals() -> None:
     _journals.clear()
 
 
-def compile(model: Any, *, plan: Plan | None = None, validate: Validator | str | None = None, **torch_compile_kwargs: Any) -> Any:
+def compile(
+    model: Any, *, plan: Plan | None = None, validate: Validator | str | None = None, pack: bool | None = None, **torch_compile_kwargs: Any
+) -> Any:
     """``torch.compile(model, backend="optimus")`` with a plan and a validator; other arguments go to ``torch.compile``.
 
+    ``pack``: see :mod:`optimus.packing`.
     Raises ``TypeError`` if ``backend`` is given: to keep another backend, use ``options={"compiler": name}``.
     """
     if "backend" in torch_compile_kwargs:
         given = torch_compile_kwargs["backend"]
         raise TypeError(f"optimus.compile: backend={given!r} cannot be given; accepted is options={{'compiler': {given!r}}}")
     options = dict(torch_compile_kwargs.pop("options", None) or {})
-    options.update({k: v for k, v in (("plan", plan), ("validate", validate)) if v is not None})
+    options.update({k: v for k, v in (("plan", plan), ("validate", validate), ("pack", pack)) if v is not None})
     return torch.compile(model, backend=backend, options=options or None, **torch_compile_kwargs)
 
 
@@ -54,16 +58,25 @@ def backend(
     """The ``torch.compile`` backend called ``optimus``: rewrite the graph, then hand it to ``options["compiler"]``.
 
     Options: ``plan`` (a :class:`Plan`, its JSON, or a list of steps for ``Plan.of``), ``enable`` and ``disable`` (lists of
-    pattern names), ``validate``, ``compiler`` (a backend name or a callable; default ``"inductor"``). Every other option,
-    and ``mode``, is Inductor's. Raises ``ValueError`` for what none of them knows.
+    pattern names), ``validate``, ``compiler`` (a backend name or a callable; default ``"inductor"``), ``pack`` (parameters that
+    are joined on every call move into one buffer, see :mod:`optimus.packing`; default False). Every other option, and ``mode``,
+    is Inductor's. Raises ``ValueError`` for what none of them knows.
     """
     given = dict(options or {})
     plan = effective_plan(given.pop("plan", None), given.pop("enable", ()), given.pop("disable", ()))
     validate = resolve_validator(given.pop("validate", None))
     compiler: Compiler = given.pop("compiler", "inductor")
+    pack = given.pop("pack", False)
+    if not isinstance(pack, bool):
+        raise TypeError(f"pack={pack!r} is a {type(pack).__name__}; accepted are True and False")
     finish = _compiler(compiler, mode, given)
-    _journals.append(Engine(gm, plan, validate).run())
-    return finish(gm, example_inputs)
+    journal = Engine(gm, plan, validate).run()
+    _journals.append(journal)
+    packing = Packing.of(gm, example_inputs, journal) if pack else None
+    if packing is None:
+        return finish(gm, example_inputs)
+    packed, taking, inputs = packing
+    return packed.call(finish(taking, inputs))
 
 
 def effective_plan(plan: Any = None, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Plan:
@@ -131,7 +144,7 @@ def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> 
         return finish
     if options or mode:
         unknown = ", ".join([*options, *(["mode"] if mode else [])])
-        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, compiler")
+        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, pack, compiler")
     if callable(compiler):
         return compiler
     found: Callable[..., Any] = torch._dynamo.lookup_backend(compiler)
@@ -148,7 +161,7 @@ def _inductor_options(mode: str | None, options: dict[str, Any]) -> dict[str, An
         spelled = name.replace("-", "_")
         if spelled not in known:
             raise ValueError(
-                f"backend optimus: unknown option {name!r}; accepted are plan, enable, disable, validate, compiler and the options of Inductor"
+                f"backend optimus: unknown option {name!r}; accepted are plan, enable, disable, validate, pack, compiler and the options of Inductor"
             )
         patches[spelled] = given
     return patches
