@@ -50,20 +50,16 @@ class Pack:
 
     @classmethod
     def of(cls, joined: str, members: Sequence[Parameter]) -> Pack:
-        """Move ``members`` into a buffer."""
+        """A buffer for ``members``, which move into it on the first call: what compiles reads them where they are."""
         with torch.inference_mode(False), torch.no_grad():
             values = [m.detach() for m in members]
             buffer = torch.stack(values) if joined == "stack" else torch.cat(values)
             slots = buffer.unbind() if joined == "stack" else buffer.split([len(v) for v in values])
-            pack = cls(joined, buffer, tuple(slots))
-            for place, member in enumerate(members):
-                pack._settle(place, member)
-                pack.owners.append(weakref.ref(member))
+        pack = cls(joined, buffer, tuple(slots))
+        for member in members:
+            _homes[member] = (pack, len(pack.owners))
+            pack.owners.append(weakref.ref(member))
         return pack
-
-    def _settle(self, place: int, member: Tensor) -> None:
-        member.data = self.slots[place]
-        _homes[member] = (self, place)
 
     def holds(self, members: Sequence[Tensor]) -> bool:
         """Whether exactly these lie in the buffer, in this order."""
@@ -83,7 +79,8 @@ class Pack:
                 self._evict(k)
             for k, value in zip(strangers, values, strict=True):
                 self.slots[k].copy_(value)
-                self._settle(k, members[k])
+                members[k].data = self.slots[k]
+                _homes[members[k]] = (self, k)
                 self.owners[k] = weakref.ref(members[k])
         return True
 
@@ -212,7 +209,8 @@ class Packing:
     def _moved(self, args: Sequence[Any]) -> bool:
         with _lock:
             given = [[args[k] for k in places] for places in self.places]
-            return all([pack.holds(members) or pack.take(members) for pack, members in zip(self.packs, given, strict=True)])
+            taken = all(pack.holds(members) or pack.take(members) for pack, members in zip(self.packs, given, strict=True))
+            return taken and all(pack.holds(members) for pack, members in zip(self.packs, given, strict=True))
 
     def _joined(self, args: Sequence[Any]) -> list[Tensor]:
         return [pack.join([args[k] for k in places]) for pack, places in zip(self.packs, self.places, strict=True)]
@@ -292,12 +290,11 @@ def _unfit(members: Sequence[Any]) -> tuple[str, str] | None:
 def _pack(joined: str, members: Sequence[Parameter]) -> Pack | None:
     """The pack that holds exactly ``members``, or a new one; None where some lie in another."""
     homes = [_homes.get(m) for m in members]
-    if homes[0] is not None and homes[0][0].joined == joined and not homes[0][0].released and homes[0][0].holds(members):
-        found: Pack = homes[0][0]
-        return found
-    if any(home is not None for home in homes):
-        return None
-    return Pack.of(joined, members)
+    if not any(homes):
+        return Pack.of(joined, members)
+    pack: Pack | None = homes[0][0] if homes[0] else None
+    fits = pack is not None and pack.joined == joined and not pack.released and len(pack.slots) == len(members)
+    return pack if fits and all(home == (pack, k) for k, home in enumerate(homes)) else None
 
 
 def _with_buffers(gm: GraphModule, groups: Sequence[_Group], examples: Sequence[Tensor]) -> tuple[GraphModule, list[int]]:
