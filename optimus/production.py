@@ -49,6 +49,8 @@ def compile(
         raise TypeError(f"optimus.compile: backend={given!r} cannot be given; accepted is options={{'compiler': {given!r}}}")
     options = dict(torch_compile_kwargs.pop("options", None) or {})
     options.update({k: v for k, v in (("plan", plan), ("validate", validate), ("pack", pack)) if v is not None})
+    if options and torch_compile_kwargs.get("mode") is not None:  # of which torch.compile takes one only
+        options["mode"] = torch_compile_kwargs.pop("mode")
     return torch.compile(model, backend=backend, options=options or None, **torch_compile_kwargs)
 
 
@@ -59,10 +61,11 @@ def backend(
 
     Options: ``plan`` (a :class:`Plan`, its JSON, or a list of steps for ``Plan.of``), ``enable`` and ``disable`` (lists of
     pattern names), ``validate``, ``compiler`` (a backend name or a callable; default ``"inductor"``), ``pack`` (parameters that
-    are joined on every call move into one buffer, see :mod:`optimus.packing`; default False). Every other option, and ``mode``,
-    is Inductor's. Raises ``ValueError`` for what none of them knows.
+    are joined on every call move into one buffer, see :mod:`optimus.packing`; default False), ``mode`` (as the argument, which
+    ``torch.compile`` takes only without options). Every other option, and ``mode``, is Inductor's. Raises ``ValueError`` for what none of them knows.
     """
     given = dict(options or {})
+    mode = given.pop("mode", mode)
     plan = effective_plan(given.pop("plan", None), given.pop("enable", ()), given.pop("disable", ()))
     validate = resolve_validator(given.pop("validate", None))
     compiler: Compiler = given.pop("compiler", "inductor")

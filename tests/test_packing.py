@@ -409,3 +409,16 @@ def test_through_inductor(pair):
         backward(run, x)
         backward(eager, x)
         same(model, eager)
+
+
+@pytest.mark.parametrize("mode", ["default", "max-autotune-no-cudagraphs"])
+def test_a_mode_beside_options(pair, mode):
+    model, eager, x = pair
+    with torch.no_grad():
+        torch.testing.assert_close(optimus.compile(model, pack=True, mode=mode)(x), eager(x))
+    assert optimus.journals()[-1].packed
+
+
+def test_an_unknown_mode_is_told_of(pair):
+    with pytest.raises(Exception, match="fastest"):
+        optimus.compile(pair[0], pack=True, mode="fastest")(pair[2])
