@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fuzz.templates import captured
-from optimus.pattern import Case, Pattern
+from optimus.pattern import IR, Case, Pattern
 from optimus.plan import Plan, default_plan, lookup, patterns
 from verify.aten import AtenProof, Sides
 from verify.cache import Cache, default_folder
@@ -48,6 +48,16 @@ def _patterns(names: Sequence[str]) -> list[Pattern]:
         return [lookup(n) for n in names]
     except ValueError as error:
         _usage(str(error))
+
+
+def _of_level(level: str | None) -> list[Pattern]:
+    """Every pattern, or those that read graphs of one level."""
+    known = list(patterns().values())
+    found = [p for p in known if level is None or p.ir is IR(level)]
+    if not found:
+        there = ", ".join(dict.fromkeys(p.ir.value for p in known)) or "none"
+        _usage(f"--ir {level}: no pattern reads graphs of this level; accepted are those of {there}")
+    return found
 
 
 def _usage(message: str) -> NoReturn:
@@ -99,13 +109,22 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def judge(
-    names: Sequence[str], budget_s: float, *, json_path: str | None, device: str, seed: int, smt2: str | None, kept: bool, timeout_s: float
+    names: Sequence[str],
+    budget_s: float,
+    *,
+    level: str | None,
+    json_path: str | None,
+    device: str,
+    seed: int,
+    smt2: str | None,
+    kept: bool,
+    timeout_s: float,
 ) -> int:
-    """Judge patterns by name (none: all). The exit code is the worst of theirs.
+    """Judge patterns by name (none: all, or all of a level). The exit code is the worst of theirs.
 
-    ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
+    ``level``: a value of :class:`optimus.pattern.IR`, or None. ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
     """
-    chosen = _patterns(names) if names else list(patterns().values())
+    chosen = _patterns(names) if names else _of_level(level)
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     cache = _cache(console, kept)
@@ -266,13 +285,14 @@ def save_finding(judgement: Judgement, root: Path | None = None) -> Path:
 # ------------------------------------------------------------------------------------------------------- list, explain
 
 
-def list_patterns() -> int:
-    """Print every pattern."""
+def list_patterns(level: str | None = None) -> int:
+    """Print every pattern, or those of one level."""
+    chosen = _of_level(level)
     console = _console()
     table = Table()
     for column in ("pattern", "IR", "kind", "exactness", "rewrites"):
         table.add_column(column, overflow="fold")
-    for pattern in patterns().values():
+    for pattern in chosen:
         kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") else "vertical"
         table.add_row(
             pattern.name, pattern.ir.value, kind, pattern.exactness.name, (inspect.getdoc(pattern) or "").split("\n\n")[0].replace("``", "")
