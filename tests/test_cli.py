@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import subprocess
 import sys
 import time
@@ -226,6 +227,11 @@ class TestJudge:
         (pattern,) = found["patterns"]
         assert pattern["verdict"] == "proved"
         assert pattern["fuzz"]["fired"] > 0
+        (own, shared) = pattern["branches"]
+        assert (own["file"], shared["file"]) == ("unbind_stack.py", "_joins.py")
+        assert own["taken"] > 0
+        assert own["taken"] + len(own["missing"]) == own["branches"]
+        assert f"{own['taken']} of {own['branches']} branches taken" in " ".join(text.split())
         assert {c["compiler"] for c in pattern["differential"]} == {"aot_eager", "inductor"}
         assert all(not c["ours"] for c in pattern["differential"])
         assert {"torch", "z3", "cvc5", "optimus"} <= set(found["versions"])
@@ -244,6 +250,18 @@ class TestJudge:
         assert commands.save_finding(judgement) == folder
         done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 0 rewrites"), done.stderr
+
+    def test_a_find_is_kept_with_options_and_symbols(self, here):
+        join = (Step("a", torch.split, (Var("x"), 1)), *(Step(f"p{k}", operator.getitem, (Var("a"), k)) for k in (0, 1)))
+        program = Program((Input("x", (3, 4)),), (*join, Step("b", torch.cat, ([Var("p0"), Var("p1")],)), Step("c", torch.neg, (Var("b"),))), ("c",))
+        finding = Finding(program, ("it differs",), "", "", (("threshold_to_cat", 2),), True)
+        folder = commands.save_finding(
+            Judgement("split_cat_to_slices_pass", "BITWISE", Report("split_cat_to_slices_pass", ()), FuzzReport(1, 1, 0, 0.0, finding))
+        )
+        text = (folder / "replay.py").read_text()
+        assert "options={'threshold_to_cat': 2}, dynamic=True" in text
+        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 1 rewrites"), done.stderr
 
 
 class TestOthers:
