@@ -511,7 +511,7 @@ def _repropagate(state: GraphState, readers: Sequence[Node], metas: list[tuple[N
         if seen > PROPAGATION_LIMIT or node.op not in ("call_function", "call_method"):
             return False
         before = value(node)
-        if state.effects(node).writes or free_unbacked_symbols(before) or (exact and not keeps_bits(node)):
+        if before is MISSING or state.effects(node).writes or free_unbacked_symbols(before) or (exact and not keeps_bits(node)):
             return False
         try:
             with no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):

@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,9 +21,10 @@ from rich.table import Table
 from rich.text import Text
 
 from fuzz.templates import captured
-from optimus.pattern import Case, Pattern
+from optimus.pattern import IR, Case, Pattern
 from optimus.plan import Plan, default_plan, lookup, patterns
 from verify.aten import AtenProof, Sides
+from verify.branches import LEAST, FileBranches, together
 from verify.cache import Cache, default_folder
 from verify.cli import UsageError
 from verify.compare import USERS
@@ -48,6 +50,16 @@ def _patterns(names: Sequence[str]) -> list[Pattern]:
         return [lookup(n) for n in names]
     except ValueError as error:
         _usage(str(error))
+
+
+def _of_level(level: str | None) -> list[Pattern]:
+    """Every pattern, or those that read graphs of one level."""
+    known = list(patterns().values())
+    found = [p for p in known if level is None or p.ir is IR(level)]
+    if not found:
+        there = ", ".join(dict.fromkeys(p.ir.value for p in known)) or "none"
+        _usage(f"--ir {level}: no pattern reads graphs of this level; accepted are those of {there}")
+    return found
 
 
 def _usage(message: str) -> NoReturn:
@@ -99,13 +111,22 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def judge(
-    names: Sequence[str], budget_s: float, *, json_path: str | None, device: str, seed: int, smt2: str | None, kept: bool, timeout_s: float
+    names: Sequence[str],
+    budget_s: float,
+    *,
+    level: str | None,
+    json_path: str | None,
+    device: str,
+    seed: int,
+    smt2: str | None,
+    kept: bool,
+    timeout_s: float,
 ) -> int:
-    """Judge patterns by name (none: all). The exit code is the worst of theirs.
+    """Judge patterns by name (none: all, or all of a level). The exit code is the worst of theirs.
 
-    ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
+    ``level``: a value of :class:`optimus.pattern.IR`, or None. ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
     """
-    chosen = _patterns(names) if names else list(patterns().values())
+    chosen = _patterns(names) if names else _of_level(level)
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     cache = _cache(console, kept)
@@ -116,12 +137,31 @@ def judge(
                 subject = PatternSubject(pattern)
                 found.append(judge_subject(subject, budget_s=budget_s, seed=seed, device=device, watch=watch, timeout_s=timeout_s, cache=cache))
             _show(console, found[-1])
-        write({"versions": versions(), "device": device, "seed": seed, "patterns": [j.to_json() for j in found]})
+        shared = _shared(found)
+        result = {"versions": versions(), "device": device, "seed": seed, "patterns": [j.to_json() for j in found]}
+        write(result | {"shared_branches": [f.to_json() for f in shared]})
+    for file in shared:
+        console.print(f"{file.name}, which several patterns share: {_branches(file)}", markup=False)
     for judgement in found:
         console.print(Text(judgement.line, style=COLOURS.get(judgement.verdict, "yellow")))
     _show_cache(console, cache)
     codes = {EXIT[j.verdict] for j in found}
     return 1 if 1 in codes else max(codes)
+
+
+def _shared(judged: Sequence[Judgement]) -> list[FileBranches]:
+    """The files that several of the patterns share, and the branches that the hunts on all of them took."""
+    measured = [j.branches for j in judged if j.branches]
+    seen = Counter(f.path for files in measured for f in files)
+    return [f for f in together(measured) if seen[f.path] > 1 and f.total]
+
+
+def _branches(file: FileBranches) -> str:
+    """How many branches were taken, and which of the others nobody has explained."""
+    said = f"{file.taken} of {file.total} branches taken ({file.share:.0%})"
+    explained = len(file.missing) - len(file.unexplained)
+    said += f", {explained} explained in verify/unreached.py" if explained else ""
+    return said + (f"; not taken: {'; '.join(map(str, file.unexplained))}" if file.unexplained else "")
 
 
 def _cache(console: Console, kept: bool) -> Cache | None:
@@ -200,6 +240,10 @@ def _show(console: Console, judgement: Judgement) -> None:
     table.add_row(
         "fuzz", f"{fuzz.tried} programs, {fuzz.fired} rewritten, {fuzz.seconds:.0f} s", Text(result, style="green" if fuzz.finding is None else "red")
     )
+    for file in judgement.branches or ():
+        if file.total:
+            style = "green" if file.share >= LEAST or not file.unexplained else "yellow"
+            table.add_row("branches", file.name, Text(_branches(file), style=style))
     for compiler in dict.fromkeys(c.compiler for c in judgement.runs):
         runs = [c for c in judgement.runs if c.compiler == compiler]
         wrong = [c for c in runs if c.blamed]
@@ -251,14 +295,17 @@ def save_finding(judgement: Judgement, root: Path | None = None) -> Path:
 
     finding = judgement.fuzz.finding
     assert finding is not None
-    digest = hashlib.sha256(str(finding.program).encode()).hexdigest()[:10]
+    digest = hashlib.sha256(f"{finding.program}{finding.options or ''}{finding.symbolic or ''}".encode()).hexdigest()[:10]
     folder = (root or Path("optimus-failures")) / f"{judgement.name}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
     inputs = ", ".join(i.source().removesuffix(".make()") for i in finding.program.inputs)
+    further = (f", options={dict(finding.options)!r}" if finding.options else "") + (", dynamic=True" if finding.symbolic else "")
+    bare = finding.program.bare
+    note = f"\nIn the graph that failed, these values carried no metadata: {', '.join(sorted(bare))}.\n" if bare else ""
     (folder / "replay.py").write_text(
-        f'"""{judgement.name}: {finding.differences[0]}\n\nExits with 1 while the fault lives.\n"""\n\nimport sys\n\nimport torch\nfrom fuzz.program import Input\n'
+        f'"""{judgement.name}: {finding.differences[0]}\n\nExits with 1 while the fault lives.\n{note}"""\n\nimport sys\n\nimport torch\nfrom fuzz.program import Input\n'
         f"from verify.replay import replay\n\n\n{finding.program.source()}\n\n\nINPUTS = [{inputs}]\n\n"
-        f'if __name__ == "__main__":\n    sys.exit(replay("{judgement.name}", program, INPUTS))\n'
+        f'if __name__ == "__main__":\n    sys.exit(replay("{judgement.name}", program, INPUTS{further}))\n'
     )
     return folder
 
@@ -266,13 +313,14 @@ def save_finding(judgement: Judgement, root: Path | None = None) -> Path:
 # ------------------------------------------------------------------------------------------------------- list, explain
 
 
-def list_patterns() -> int:
-    """Print every pattern."""
+def list_patterns(level: str | None = None) -> int:
+    """Print every pattern, or those of one level."""
+    chosen = _of_level(level)
     console = _console()
     table = Table()
     for column in ("pattern", "IR", "kind", "exactness", "rewrites"):
         table.add_column(column, overflow="fold")
-    for pattern in patterns().values():
+    for pattern in chosen:
         kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") else "vertical"
         table.add_row(
             pattern.name, pattern.ir.value, kind, pattern.exactness.name, (inspect.getdoc(pattern) or "").split("\n\n")[0].replace("``", "")

@@ -9,18 +9,19 @@ from typing import Any
 
 from verify import edges
 from verify.aten import AtenProof
+from verify.branches import FileBranches, branches_taken, is_traced, sources
 from verify.cache import Cache
 from verify.differential import Comparison, differential
 from verify.fuzzing import FuzzReport, hunt
 from verify.proof import CaseProof, Report, proofs, prove_general
-from verify.subject import Subject
+from verify.subject import PatternSubject, Subject
 from verify.validation import TIMEOUT_S
 from verify.verdict import CLAIMS, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
 
 FUZZ_SHARE = 0.5
 """The most of what is left of the budget after the proof that fuzzing gets; the differential runs get the rest."""
 
-RUNS_S, LEAST_S = 14.0, 4.0
+RUNS_S, LEAST_S = 14.0, 8.0
 """What is kept for the differential runs, as long as fuzzing has the least that it gets."""
 
 INDUCTOR_RUNS = 3
@@ -30,12 +31,17 @@ EXIT = {"proved": 0, "refuted": 1, "vacuous": 3, "unknown": 3, "unmodelled": 3}
 
 @dataclass
 class Judgement:
-    """What the witnesses say of one subject."""
+    """What the witnesses say of one subject.
+
+    ``branches``: those of the files of the pass that fuzzing took, its own file first; None where they were not measured: the subject is
+    no pattern, or somebody else, a debugger for instance, traces the process.
+    """
 
     name: str
     exactness: str
     proof: Report
     fuzz: FuzzReport = field(default_factory=FuzzReport)
+    branches: tuple[FileBranches, ...] | None = None
     runs: list[Comparison] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -72,7 +78,9 @@ class Judgement:
         parts = [
             f"{scope}{proved} cases for all sizes ({verdict.claim}; {gradients}{verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"
         ]
-        parts.append(f"{self.fuzz.fired} of {self.fuzz.tried} fuzzed programs rewritten without a difference")
+        fuzzed = f"{self.fuzz.fired} of {self.fuzz.tried} fuzzed programs rewritten without a difference"
+        own = self.branches[0] if self.branches else None
+        parts.append(fuzzed + (f", which took {own.taken} of {own.total} branches of {own.name}" if own is not None and own.total else ""))
         parts.append(f"{len(self.runs)} differential runs")
         return ", ".join(parts)
 
@@ -98,6 +106,7 @@ class Judgement:
                 if self.fuzz.finding is None
                 else {"program": str(self.fuzz.finding.program), "differences": list(self.fuzz.finding.differences)},
             },
+            "branches": None if self.branches is None else [f.to_json() for f in self.branches],
             "differential": [
                 {"case": c.name, "compiler": c.compiler, "dynamic": c.dynamic, "fired": c.fired, "ours": list(c.ours), "theirs": list(c.theirs)}
                 for c in self.runs
@@ -205,11 +214,27 @@ def judge(
     found = Judgement(subject.name, subject.exactness.name, report)
     left = budget_s - (time.monotonic() - start)
     seconds = max(min(left * FUZZ_SHARE, left - RUNS_S), min(LEAST_S, budget_s))
-    found.fuzz = hunt(subject, seconds=seconds, seed_number=seed, on_batch=lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten"))
+    found.fuzz, found.branches = fuzzed(subject, seconds, seed, lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten"))
     if found.fuzz.finding is None:
         _run(subject, found, start + budget_s, device, tell)
     found.seconds = time.monotonic() - start
     return found
+
+
+def fuzzed(
+    subject: Subject, seconds: float, seed: int = 0, on_batch: Callable[[FuzzReport], None] | None = None
+) -> tuple[FuzzReport, tuple[FileBranches, ...] | None]:
+    """A hunt, see :func:`verify.fuzzing.hunt`, and the branches of the pass that it took, see :class:`Judgement`."""
+    reports: list[FuzzReport] = []
+
+    def run() -> None:
+        reports.append(hunt(subject, seconds=seconds, seed_number=seed, on_batch=on_batch))
+
+    if not isinstance(subject, PatternSubject) or is_traced():
+        run()
+        return reports[0], None
+    taken = branches_taken(sources(subject.pattern), run)
+    return reports[0], tuple(taken)
 
 
 def _outcome(part: CaseProof) -> str:

@@ -42,13 +42,15 @@ class Reading:
 
     ``grad``: whether gradients are recorded at their entry. ``differentiated``: they stand behind autograd (ATen-IR), so that
     ``detach`` is a view of everything. ``laws``: names of :data:`verify.verdict.LAWS` that may be used. ``replayed``: a
-    difference is shown on real tensors; otherwise it is reported as unknown, which is for those who then ask again.
+    difference is shown on real tensors; otherwise it is reported as unknown, which is for those who then ask again. ``doubted``: the
+    goal that is asked first, alone, as it did not follow with fewer laws.
     """
 
     grad: bool = True
     differentiated: bool = False
     laws: frozenset[str] = frozenset()
     replayed: bool = True
+    doubted: str = ""
 
 
 TORCH_IR = Reading()
@@ -331,12 +333,12 @@ class _Proof:
     # ---------------------------------------------------------------------------------------------------------- answers
 
     def _settle(self, goals: Sequence[tuple[str, Any]]) -> Failure:
-        what, answer = self.task.prove([], goals, self._shows)
+        what, answer = self.task.prove([], goals, self._shows, self.reading.doubted)
         match answer:
             case Invalid():
                 return _Disagreement(what, dict(answer.sizes))
             case Undecided():
-                return Undecided(f"{what}: {answer.reason}" if what else answer.reason, disputed=answer.disputed)
+                return Undecided(f"{what}: {answer.reason}" if what else answer.reason, disputed=answer.disputed, goal=what)
         return None
 
     def _shows(self, what: str, sizes: Mapping[str, int]) -> bool:
@@ -357,7 +359,7 @@ class _Proof:
             if failed.disputed or not self.reading.replayed
             else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
         )
-        return found if isinstance(found, Refuted) else Unknown(failed.reason)
+        return found if isinstance(found, Refuted) else Unknown(failed.reason, failed.goal)
 
     def _replay(self, failed: _Disagreement) -> Verdict:
         """What real tensors of the sizes found show, or, where they show nothing, larger ones."""
@@ -372,7 +374,7 @@ class _Proof:
 
     def _witnessed(self, failed: _Disagreement, draws: Sequence[str]) -> Verdict:
         if not self.reading.replayed:
-            return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}")
+            return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}", failed.what, shown=True)
         exact = not self.task.logic.has_sums and not self.reading.laws
         try:
             inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=exact, draws=draws, grad=self.reading.grad)

@@ -128,9 +128,14 @@ class Vacuous:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Not decided: a timeout, a disagreement of solvers, or a model that does not replay."""
+    """Not decided: a timeout, a disagreement of solvers, or a model that does not replay.
+
+    ``goal``: the first that does not follow, if it is one. ``shown``: the solver has a model in which it fails; it did not run out of time.
+    """
 
     reason: str
+    goal: str = field(default="", compare=False)
+    shown: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
