@@ -19,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.node import map_arg
 
 from optimus.effects import PURE
+from optimus.fakes import QuickFakes, quick_fakes
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
 from optimus.operators import keeps_bits
@@ -29,6 +30,7 @@ from optimus.values import (
     MISSING,
     Size,
     Storage,
+    has_symbols,
     is_plain,
     is_static,
     known,
@@ -145,15 +147,24 @@ class Transaction:
         for key in ("stack_trace", "nn_module_stack"):
             if key in anchor.meta:
                 node.meta[key] = anchor.meta[key]
-        structural = target in STRUCTURAL or (target is torch.clone and kwargs.get("memory_format") is torch.contiguous_format)
         try:
-            with no_new_guards(self.state.shape_env, None) if structural else contextlib.nullcontext():
-                node.meta[value_key(anchor)] = run_fake(node)
+            node.meta[value_key(anchor)] = self._fake(node)
         except RuntimeError as error:
             if any(s in self.state.writes for used in node.all_input_nodes for s in self.state.storages(used)):
                 raise refuse(Law.MUTATION, f"what {node.name} reads is written later, and its fake shows that already ({error})") from error
             raise
         return node
+
+    def _fake(self, node: Node) -> Any:
+        shape_env = self.state.shape_env
+        if shape_env is None:
+            found = run_fake(node)
+            if has_symbols(found):
+                raise refuse(Law.SIZES, f"{node.name} would make a size that depends on data")
+            return found
+        structural = node.target in STRUCTURAL or (node.target is torch.clone and node.kwargs.get("memory_format") is torch.contiguous_format)
+        with no_new_guards(shape_env, None) if structural else contextlib.nullcontext():
+            return run_fake(node)
 
 
 def run_fake(node: Node) -> Any:
@@ -165,8 +176,10 @@ def run_fake(node: Node) -> Any:
             raise refuse(Law.VALID_GRAPH, f"{argument.name} carries no metadata")
         return found
 
-    args, kwargs = map_arg((node.args, node.kwargs), fake)
     target: Any = node.target
+    if target is operator.getitem and type(node.args[1]) is int and isinstance(found := fake(node.args[0]), (tuple, list)):
+        return found[node.args[1]]
+    args, kwargs = map_arg((node.args, node.kwargs), fake)
     if node.op == "call_function":
         return target(*args, **kwargs)
     return getattr(args[0], target)(*args[1:], **kwargs)
@@ -181,6 +194,10 @@ class Rewriter:
     validate: Validator | None = None
     laws: frozenset[Law] = ALL_LAWS
     ordinals: dict[str, int] = field(default_factory=dict)
+    quick: QuickFakes | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.quick = quick_fakes(self.state.fake_mode) if not self.state.symbolic else None
 
     def apply(self, pattern: Pattern, match: Match, build: Callable[[Transaction], None]) -> bool:
         """Carry one match out; False, with the reason in the journal, if it was given up."""
@@ -218,6 +235,8 @@ class Rewriter:
             stack.enter_context(self.state.mode(match.nodes[-1]).active())
             if self.state.fake_mode is not None:
                 stack.enter_context(self.state.fake_mode)
+                if self.quick is not None:
+                    stack.enter_context(self.quick)
                 stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
             yield
 

@@ -19,7 +19,7 @@ from torch.fx import Graph, Node
 
 from optimus.effects import PURE, Effects, attaches_hook, effects, passes_gradients
 from optimus.operators import bind
-from optimus.values import MISSING, Size, Storage, is_static, leaves, returns_argument, size_key, storages, value
+from optimus.values import MISSING, Size, Storage, has_symbols, is_static, leaves, returns_argument, size_key, storages, value
 
 ADDRESSING = {"as_strided", "as_strided_", "storage_offset", "data_ptr", "storage", "untyped_storage"}
 """Operators that see where in its storage a tensor lies, and what lies beside it."""
@@ -62,6 +62,8 @@ class GraphState:
     """The nodes whose result is a tensor that a hook is attached to, under whatever name."""
     doubtful: set[Node] = field(default_factory=set)
     fake_mode: FakeTensorMode | None = None
+    symbolic: bool = False
+    """Whether some size is no number, so that what is computed on fakes may ask for a guard."""
     ops: dict[Node, str] = field(default_factory=dict)
     """The canonical operator of every node that has one."""
     sizes: dict[object, Node] = field(default_factory=dict)
@@ -95,6 +97,7 @@ class GraphState:
                 state.sizes.setdefault(size_key(value(node)), node)
             if state.fake_mode is None:
                 state.fake_mode = _fake_mode(node)
+            state.symbolic = state.symbolic or has_symbols(value(node))
         output = graph.output_node()
         state.escaping = {s for n in output.all_input_nodes for s in storages(n)}
         state._find_hooked()
@@ -154,7 +157,7 @@ class GraphState:
     @property
     def shape_env(self) -> Any:
         """Where the guards on symbolic sizes live; None if all sizes are numbers."""
-        return None if self.fake_mode is None else self.fake_mode.shape_env
+        return self.fake_mode.shape_env if self.symbolic and self.fake_mode is not None else None
 
     def mode(self, node: Node) -> Mode:
         """The ambient mode under which ``node`` runs."""

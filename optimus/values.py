@@ -65,6 +65,17 @@ def leaves(found: Any) -> Iterator[torch.Tensor]:
             yield from leaves(item)
 
 
+def has_symbols(found: Any) -> bool:
+    """Whether a value is, or holds, a symbolic number, or a tensor with a symbolic size, stride or offset."""
+    if isinstance(found, torch.Tensor):
+        return bool(found._has_symbolic_sizes_strides)
+    if isinstance(found, (tuple, list)):
+        return any(map(has_symbols, found))
+    if isinstance(found, Mapping):
+        return any(map(has_symbols, found.values()))
+    return isinstance(found, (SymInt, torch.SymFloat, torch.SymBool))
+
+
 def storage(fake: torch.Tensor) -> Storage | None:
     """A number that two fakes share exactly if they alias; None where a subclass has no storage of its own."""
     try:
