@@ -43,6 +43,11 @@ class QuickFakes(TorchDispatchMode):
         self.fake_mode = fake_mode
         self._made: dict[Any, tuple[Made, ...]] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No guard against being compiled: nothing is compiled while fakes are made."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """The result of ``func`` on fakes."""
         if func is DEVICE:

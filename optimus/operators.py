@@ -138,6 +138,8 @@ _bound: WeakKeyDictionary[Node, tuple[Any, Any, Call | None]] = WeakKeyDictionar
 
 def _bind_function(node: Node) -> Call | None:
     target: Any = node.target
+    if target is operator.getitem:
+        return _bind_arithmetic(node, "getitem")
     if isinstance(target, OpOverload):  # a number may stand for a tensor, as if another overload had been called
         return _from_schema(node, (target, *_overloads(target.overloadpacket)), base_name(target))
     if isinstance(target, OpOverloadPacket):

@@ -75,7 +75,10 @@ class Transaction:
         self.inside = set(match.nodes)
         self.replaced: list[tuple[Node, Node]] = []
         self.moved: list[list[Node]] = []
-        self.input_storages = _input_storages(state, match)
+        self.read = {used for n in match.nodes for used in n.all_input_nodes}
+        """What the nodes of the match read, one another included."""
+        self.input_storages = {s for used in self.read if used not in self.inside for s in state.storages(used)}
+        """The storages that the match reads from outside."""
         self.match_storages = {s for n in match.nodes for s in state.storages(n)}
         self._before = match.before
 
@@ -139,7 +142,10 @@ class Transaction:
     def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         graph = self.state.graph
         with graph.inserting_before(self._before):
-            node = graph.create_node(op, target, args, kwargs)
+            node = graph.create_node(op, target)  # arguments given here would be searched for symbols, at some cost
+        node.args = args
+        if kwargs:
+            node.kwargs = kwargs
         self.new.append(node)
         self.inside.add(node)
         anchor = self.match.nodes[-1]
@@ -245,12 +251,13 @@ class Rewriter:
         regions = {state.region[n] for n in match.nodes}
         self._demand(Law.AMBIENT_MODE, len(regions) == 1, "the nodes run under different ambient modes")
         for node in match.nodes:
-            self._demand(Law.EFFECTS, state.effects(node) is PURE, f"{node.name} does more than compute its result")
+            if state.effects(node) is not PURE:
+                self._demand(Law.EFFECTS, False, f"{node.name} does more than compute its result")
         for node in dict.fromkeys(n for m in match.nodes for n in (m, *m.all_input_nodes)):
             fake = tensor(node)
             if fake is not None and not is_plain(fake):
                 raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {fake.layout}")
-            if any(s in state.reshaped for s in state.storages(node)):
+            if state.reshaped and any(s in state.reshaped for s in state.storages(node)):
                 raise refuse(Law.MUTATION, f"{node.name} changes its shape or flags in place")
 
     # ---------------------------------------------------------------------------------------------- laws on the result
@@ -277,6 +284,8 @@ class Rewriter:
         self._check_order(tx)
 
     def _check_mutation(self, tx: Transaction) -> None:
+        if not self.state.writes:
+            return
         nodes = tx.match.nodes
         first = min((*nodes, *tx.new), key=lambda n: n._sort_key)
         last = max((*nodes, *tx.new), key=lambda n: n._sort_key)
@@ -309,7 +318,7 @@ class Rewriter:
         if stops and tensor(new) is not None and (new not in tx.inside or not state.stops_gradients(new)):
             with tx.inserting_before(old):
                 new = tx.method("view_as", new, new)
-        ends_there = state.mode(old).grad and any(new in n.all_input_nodes for n in tx.match.nodes)
+        ends_there = state.mode(old).grad and new in tx.read
         if stops != state.stops_gradients(new) and (stops or not ends_there):
             raise refuse(Law.AMBIENT_MODE, f"{old.name} {'stops' if stops else 'passes'} gradients, {new.name} does not")
         return new
@@ -321,9 +330,8 @@ class Rewriter:
         self._demand(Law.TYPES, same, f"{old.name} is a {type(before).__name__}, its replacement a {type(after).__name__}")
         for one, other in zip(before, after, strict=True):
             self._check_types(old, one, other)
-            self._demand(
-                Law.LAYOUT, same_strides(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves"
-            )
+            stays = same_strides(one, other) and same_size(one.storage_offset(), other.storage_offset())
+            self._demand(Law.LAYOUT, stays, f"a piece of {old.name} moves")
             self._check_view_kind(old, one, other)
             self._demand(Law.ALIASING, _root(self.state, one) == _root(self.state, other), f"a piece of {old.name} changes storage")
 
@@ -332,7 +340,8 @@ class Rewriter:
             raise refuse(Law.TYPES, f"{old.name} has shape {tuple(before.shape)}, its replacement {tuple(after.shape)}")
         for what in ("dtype", "device", "requires_grad"):
             one, other = getattr(before, what), getattr(after, what)
-            self._demand(Law.TYPES, one == other, f"{old.name} has {what} {one}, its replacement {other}")
+            if one != other:
+                self._demand(Law.TYPES, False, f"{old.name} has {what} {one}, its replacement {other}")
 
     def _check_aliasing(self, tx: Transaction, old: Node, before: torch.Tensor, new: Node, after: torch.Tensor, shared: set[Storage]) -> Node:
         """Law 1. Returns what takes the place of ``old``: ``new``, or a copy of it."""
@@ -360,7 +369,7 @@ class Rewriter:
         return new
 
     def _check_view_kind(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
-        root = _root(self.state, before)
+        root = _root(self.state, before) if self.state.writes else None
         written = root is not None and bool(self.state.writes.get(root))
         self._demand(
             Law.ALIASING, not written or view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view"
@@ -474,13 +483,6 @@ def _hooked_inputs(state: GraphState, tx: Transaction, nodes: Iterable[Node]) ->
 def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:
     found = storage(fake)
     return None if found is None else state.root(found)
-
-
-def _input_storages(state: GraphState, match: Match) -> set[Storage]:
-    """The storages that a match reads from outside."""
-    inside = set(match.nodes)
-    outer = dict.fromkeys(i for n in match.nodes for i in n.all_input_nodes if i not in inside)
-    return {s for i in outer for s in state.storages(i)}
 
 
 def _leaves_graph(node: Node) -> bool:

@@ -203,16 +203,22 @@ class GraphState:
 
     def root(self, s: Storage) -> Storage:
         """The representative of all storages that rewrites have made one."""
-        while s in self._same:
-            s = self._same[s]
-        return s
+        found = s
+        while found in self._same:
+            found = self._same[found]
+        while s != found:  # the next question is answered at once
+            self._same[s], s = found, self._same[s]
+        return found
 
     def storages(self, node: Node) -> tuple[Storage, ...]:
         """The storages of ``node``, each once, rewrites taken into account."""
         known = self._found.get(node)
         if known is None or known[0] is not value(node):
             known = self._found[node] = (value(node), tuple(dict.fromkeys(storages(node))))
-        return known[1] if not self._same else tuple(dict.fromkeys(map(self.root, known[1])))
+        for s in known[1]:
+            if s in self._same:
+                return tuple(dict.fromkeys(map(self.root, known[1])))
+        return known[1]
 
     def unite(self, old: Storage, new: Storage) -> None:
         """Values that lived in ``old`` live in ``new`` from now on."""
@@ -230,7 +236,7 @@ class GraphState:
 
     def written_between(self, read: Iterable[Storage], first: Node, last: Node) -> Node | None:
         """A node that writes one of ``read`` after ``first`` and before ``last``, both left out."""
-        for s in read:
+        for s in read if self.writes else ():
             writers = self.writes.get(s)
             if not writers:
                 continue
