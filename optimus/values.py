@@ -67,6 +67,11 @@ def leaves(found: Any) -> Iterator[torch.Tensor]:
             yield from leaves(item)
 
 
+def requires_grad(found: Any) -> bool:
+    """Whether a value is, or holds, a tensor that requires a gradient."""
+    return found.requires_grad if isinstance(found, torch.Tensor) else any(t.requires_grad for t in leaves(found))
+
+
 def has_symbols(found: Any) -> bool:
     """Whether a value is, or holds, a symbolic number, or a tensor with a symbolic size, stride or offset."""
     if isinstance(found, torch.Tensor):
