@@ -32,6 +32,8 @@ FRESH = {
 }  # fmt: skip
 """Operators whose results have memory of their own, and sizes, strides and types that follow from those of the arguments."""
 
+JOINS = {aten.stack.default, aten.cat.default}
+
 Made = tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.device]
 
 
@@ -75,12 +77,39 @@ class QuickFakes(TorchDispatchMode):
         known = self._made.get(key)
         if known is not None:
             return self._make(known[0]) if len(known) == 1 else tuple(map(self._make, known))
+        joined = self._joined(func, args) if func in JOINS and not kwargs else None
+        if joined is not None:
+            return self._make(joined)
         made = func(*args, **kwargs)
         notes = [self._note(m) for m in (made if isinstance(made, (tuple, list)) else (made,))]
         whole = tuple(n for n in notes if n is not None)
         if len(whole) == len(notes):
             self._made[key] = whole
         return made
+
+    def _joined(self, func: Any, args: tuple[Any, ...]) -> Made | None:
+        """What a join of several row-major tensors of one type makes: another; None where it would not be as plain as that."""
+        first, dim = args[0][0], args[1] if len(args) > 1 else 0
+        shape, like = list(first.shape), (first.dtype, first.fake_device)
+        rank = len(shape) + (func is not aten.cat.default)
+        if not shape or min(shape) < 2 or len(args[0]) < 2 or type(dim) is not int or not -rank <= dim < rank:
+            return None
+        dim %= rank
+        total = 0
+        for t in args[0]:
+            extent = t.shape[dim] if func is aten.cat.default and t.dim() == rank else 0
+            alike = t.shape == first.shape or (extent > 1 and [*t.shape[:dim], *t.shape[dim + 1 :]] == shape[:dim] + shape[dim + 1 :])
+            if not alike or (t.dtype, t.fake_device) != like or not t.is_contiguous():
+                return None
+            total += extent
+        if func is aten.cat.default:
+            shape[dim] = total
+        else:
+            shape.insert(dim, len(args[0]))
+        stride = [1]
+        for extent in reversed(shape[1:]):
+            stride.insert(0, stride[0] * extent)
+        return tuple(shape), tuple(stride), first.dtype, first.fake_device
 
     def _note(self, made: Any) -> Made | None:
         if not self._is_plain(made) or made.storage_offset():
