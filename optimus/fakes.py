@@ -37,13 +37,18 @@ JOINS = {aten.stack.default, aten.cat.default}
 Made = tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.device]
 
 
+KEPT = 10_000
+"""How many calls are kept before all are forgotten."""
+
+_made: dict[Any, tuple[Made, ...]] = {}
+
+
 class QuickFakes(TorchDispatchMode):
     """On top of ``fake_mode``: answers what it can, and hands on the rest."""
 
     def __init__(self, fake_mode: FakeTensorMode) -> None:
         super().__init__()
         self.fake_mode = fake_mode
-        self._made: dict[Any, tuple[Made, ...]] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -74,7 +79,7 @@ class QuickFakes(TorchDispatchMode):
         return [FakeTensor(self.fake_mode, m, device) for m in made]
 
     def _fresh(self, key: Any, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        known = self._made.get(key)
+        known = _made.get(key)
         if known is not None:
             return self._make(known[0]) if len(known) == 1 else tuple(map(self._make, known))
         joined = self._joined(func, args) if func in JOINS and not kwargs else None
@@ -84,7 +89,9 @@ class QuickFakes(TorchDispatchMode):
         notes = [self._note(m) for m in (made if isinstance(made, (tuple, list)) else (made,))]
         whole = tuple(n for n in notes if n is not None)
         if len(whole) == len(notes):
-            self._made[key] = whole
+            if len(_made) >= KEPT:
+                _made.clear()
+            _made[key] = whole
         return made
 
     def _joined(self, func: Any, args: tuple[Any, ...]) -> Made | None:
