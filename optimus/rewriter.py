@@ -35,6 +35,7 @@ from optimus.values import (
     is_static,
     known,
     leaves,
+    requires_grad,
     returns_argument,
     same_layout,
     same_size,
@@ -243,7 +244,8 @@ class Rewriter:
                 stack.enter_context(self.state.fake_mode)
                 if self.quick is not None:
                     stack.enter_context(self.quick)
-                stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
+                if self.state.shape_env is not None:
+                    stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
             yield
 
     def _check_match(self, match: Match) -> None:
@@ -312,7 +314,7 @@ class Rewriter:
     def _check_gradients(self, tx: Transaction, old: Node, new: Node) -> Node:
         """Law 4. Returns what takes the place of ``old``: ``new``, or a view of it that stops gradients as ``old`` does."""
         state = self.state
-        if Law.AMBIENT_MODE not in self.laws or not any(t.requires_grad for t in leaves(value(old))):
+        if Law.AMBIENT_MODE not in self.laws or state.records or not requires_grad(value(old)):
             return new
         stops = state.stops_gradients(old)
         if stops and tensor(new) is not None and (new not in tx.inside or not state.stops_gradients(new)):
@@ -336,7 +338,7 @@ class Rewriter:
             self._demand(Law.ALIASING, _root(self.state, one) == _root(self.state, other), f"a piece of {old.name} changes storage")
 
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
-        if not same_sizes(before.shape, after.shape):
+        if not (before.shape == after.shape if not self.state.symbolic else same_sizes(before.shape, after.shape)):
             raise refuse(Law.TYPES, f"{old.name} has shape {tuple(before.shape)}, its replacement {tuple(after.shape)}")
         for what in ("dtype", "device", "requires_grad"):
             one, other = getattr(before, what), getattr(after, what)
@@ -384,7 +386,9 @@ class Rewriter:
         """Law 3. Where strides changed, readers are re-run on fakes; one that notices gets a copy with the old strides."""
         old, new = tx.replaced[index]
         before, after = tensor(old), tensor(new)
-        if before is None or after is None or same_strides(before, after) or Law.LAYOUT not in self.laws:
+        if before is None or after is None or Law.LAYOUT not in self.laws:
+            return
+        if (not self.state.symbolic and before.stride() == after.stride()) or same_strides(before, after):
             return
         metas: list[tuple[Node, Any]] = []
         addressed = any(s in self.state.addressed for s in self.state.storages(old))
