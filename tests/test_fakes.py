@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from optimus import fakes
 from optimus.fakes import FRESH, VIEWS, QuickFakes, quick_fakes
 from optimus.versions import view_kind
 
@@ -146,10 +147,21 @@ def called(run):
     return {f for f in seen if f in VIEWS | FRESH}
 
 
-def test_the_fake_mode_is_asked_once():
+def test_the_fake_mode_is_asked_once(monkeypatch):
+    monkeypatch.setattr(fakes, "_made", {})
     assert called(lambda x: torch.unbind(x.transpose(0, 1).unsqueeze(0))) == set()
     assert called(lambda x: [torch.tanh(x) for _ in range(3)]) == {torch.ops.aten.tanh.default}
-    assert len(called(lambda x: (torch.tanh(x), torch.relu(x)))) == 2
+    assert called(lambda x: (torch.tanh(x), torch.relu(x))) == {torch.ops.aten.relu.default}
+
+
+def test_what_is_kept_is_bounded(monkeypatch):
+    monkeypatch.setattr(fakes, "_made", {})
+    monkeypatch.setattr(fakes, "KEPT", 2)
+    mode = FakeTensorMode()
+    with mode, QuickFakes(mode):
+        for size in range(2, 7):
+            assert torch.tanh(torch.randn(size)).shape == (size,)
+    assert len(fakes._made) <= 2
 
 
 def test_results_are_apart():
