@@ -184,8 +184,10 @@ def run_fake(node: Node) -> Any:
         return found
 
     target: Any = node.target
-    if target is operator.getitem and type(node.args[1]) is int and isinstance(found := fake(node.args[0]), (tuple, list)):
-        return found[node.args[1]]
+    if target is operator.getitem and not node.kwargs:
+        source, index = node.args
+        if isinstance(source, Node) and type(index) is int and isinstance(found := fake(source), (tuple, list)):
+            return found[index]
     args, kwargs = map_arg((node.args, node.kwargs), fake)
     if node.op == "call_function":
         return target(*args, **kwargs)
