@@ -132,10 +132,11 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     """
     done = 0
     state = rewriter.state
+    anchors, op_of = pattern.anchors, state.ops.get
     node = next(iter(state.graph.nodes))
     while node.op != "output":
         following = node.next
-        if state.ops.get(node) in pattern.anchors:
+        if op_of(node) in anchors:
             found = _asked(partial(pattern.find, node, state))
             if isinstance(found, Decline):
                 refusals[node] = found

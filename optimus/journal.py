@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -85,8 +86,11 @@ class Journal:
 def source_line(node: Node) -> str | None:
     """The line of the model that made ``node``, as ``file:line code``, or None if the graph does not say."""
     trace: Any = node.meta.get("stack_trace")
-    if not isinstance(trace, str):
-        return None
+    return _last_frame(trace) if isinstance(trace, str) else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _last_frame(trace: str) -> str | None:
     frames = [line.strip() for line in trace.strip().splitlines()]
     places = [i for i, line in enumerate(frames) if line.startswith("File ")]
     if not places:

@@ -19,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.node import map_arg
 
 from optimus.effects import PURE
+from optimus.fakes import QuickFakes, quick_fakes
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
 from optimus.operators import keeps_bits
@@ -29,10 +30,12 @@ from optimus.values import (
     MISSING,
     Size,
     Storage,
+    has_symbols,
     is_plain,
     is_static,
     known,
     leaves,
+    requires_grad,
     returns_argument,
     same_layout,
     same_size,
@@ -73,7 +76,10 @@ class Transaction:
         self.inside = set(match.nodes)
         self.replaced: list[tuple[Node, Node]] = []
         self.moved: list[list[Node]] = []
-        self.input_storages = _input_storages(state, match)
+        self.read = {used for n in match.nodes for used in n.all_input_nodes}
+        """What the nodes of the match read, one another included."""
+        self.input_storages = {s for used in self.read if used not in self.inside for s in state.storages(used)}
+        """The storages that the match reads from outside."""
         self.match_storages = {s for n in match.nodes for s in state.storages(n)}
         self._before = match.before
 
@@ -137,7 +143,10 @@ class Transaction:
     def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         graph = self.state.graph
         with graph.inserting_before(self._before):
-            node = graph.create_node(op, target, args, kwargs)
+            node = graph.create_node(op, target)  # arguments given here would be searched for symbols, at some cost
+        node.args = args
+        if kwargs:
+            node.kwargs = kwargs
         self.new.append(node)
         self.inside.add(node)
         anchor = self.match.nodes[-1]
@@ -145,15 +154,24 @@ class Transaction:
         for key in ("stack_trace", "nn_module_stack"):
             if key in anchor.meta:
                 node.meta[key] = anchor.meta[key]
-        structural = target in STRUCTURAL or (target is torch.clone and kwargs.get("memory_format") is torch.contiguous_format)
         try:
-            with no_new_guards(self.state.shape_env, None) if structural else contextlib.nullcontext():
-                node.meta[value_key(anchor)] = run_fake(node)
+            node.meta[value_key(anchor)] = self._fake(node)
         except RuntimeError as error:
             if any(s in self.state.writes for used in node.all_input_nodes for s in self.state.storages(used)):
                 raise refuse(Law.MUTATION, f"what {node.name} reads is written later, and its fake shows that already ({error})") from error
             raise
         return node
+
+    def _fake(self, node: Node) -> Any:
+        shape_env = self.state.shape_env
+        if shape_env is None:
+            found = run_fake(node)
+            if has_symbols(found):
+                raise refuse(Law.SIZES, f"{node.name} would make a size that depends on data")
+            return found
+        structural = node.target in STRUCTURAL or (node.target is torch.clone and node.kwargs.get("memory_format") is torch.contiguous_format)
+        with no_new_guards(shape_env, None) if structural else contextlib.nullcontext():
+            return run_fake(node)
 
 
 def run_fake(node: Node) -> Any:
@@ -165,8 +183,12 @@ def run_fake(node: Node) -> Any:
             raise refuse(Law.VALID_GRAPH, f"{argument.name} carries no metadata")
         return found
 
-    args, kwargs = map_arg((node.args, node.kwargs), fake)
     target: Any = node.target
+    if target is operator.getitem and not node.kwargs:
+        source, index = node.args
+        if isinstance(source, Node) and type(index) is int and isinstance(found := fake(source), (tuple, list)):
+            return found[index]
+    args, kwargs = map_arg((node.args, node.kwargs), fake)
     if node.op == "call_function":
         return target(*args, **kwargs)
     return getattr(args[0], target)(*args[1:], **kwargs)
@@ -181,6 +203,10 @@ class Rewriter:
     validate: Validator | None = None
     laws: frozenset[Law] = ALL_LAWS
     ordinals: dict[str, int] = field(default_factory=dict)
+    quick: QuickFakes | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.quick = quick_fakes(self.state.fake_mode) if not self.state.symbolic else None
 
     def apply(self, pattern: Pattern, match: Match, build: Callable[[Transaction], None]) -> bool:
         """Carry one match out; False, with the reason in the journal, if it was given up."""
@@ -218,7 +244,10 @@ class Rewriter:
             stack.enter_context(self.state.mode(match.nodes[-1]).active())
             if self.state.fake_mode is not None:
                 stack.enter_context(self.state.fake_mode)
-                stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
+                if self.quick is not None:
+                    stack.enter_context(self.quick)
+                if self.state.shape_env is not None:
+                    stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
             yield
 
     def _check_match(self, match: Match) -> None:
@@ -226,12 +255,13 @@ class Rewriter:
         regions = {state.region[n] for n in match.nodes}
         self._demand(Law.AMBIENT_MODE, len(regions) == 1, "the nodes run under different ambient modes")
         for node in match.nodes:
-            self._demand(Law.EFFECTS, state.effects(node) is PURE, f"{node.name} does more than compute its result")
+            if state.effects(node) is not PURE:
+                self._demand(Law.EFFECTS, False, f"{node.name} does more than compute its result")
         for node in dict.fromkeys(n for m in match.nodes for n in (m, *m.all_input_nodes)):
             fake = tensor(node)
             if fake is not None and not is_plain(fake):
                 raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {fake.layout}")
-            if any(s in state.reshaped for s in state.storages(node)):
+            if state.reshaped and any(s in state.reshaped for s in state.storages(node)):
                 raise refuse(Law.MUTATION, f"{node.name} changes its shape or flags in place")
 
     # ---------------------------------------------------------------------------------------------- laws on the result
@@ -258,6 +288,8 @@ class Rewriter:
         self._check_order(tx)
 
     def _check_mutation(self, tx: Transaction) -> None:
+        if not self.state.writes:
+            return
         nodes = tx.match.nodes
         first = min((*nodes, *tx.new), key=lambda n: n._sort_key)
         last = max((*nodes, *tx.new), key=lambda n: n._sort_key)
@@ -284,13 +316,13 @@ class Rewriter:
     def _check_gradients(self, tx: Transaction, old: Node, new: Node) -> Node:
         """Law 4. Returns what takes the place of ``old``: ``new``, or a view of it that stops gradients as ``old`` does."""
         state = self.state
-        if Law.AMBIENT_MODE not in self.laws or not any(t.requires_grad for t in leaves(value(old))):
+        if Law.AMBIENT_MODE not in self.laws or state.records or not requires_grad(value(old)):
             return new
         stops = state.stops_gradients(old)
         if stops and tensor(new) is not None and (new not in tx.inside or not state.stops_gradients(new)):
             with tx.inserting_before(old):
                 new = tx.method("view_as", new, new)
-        ends_there = state.mode(old).grad and any(new in n.all_input_nodes for n in tx.match.nodes)
+        ends_there = state.mode(old).grad and new in tx.read
         if stops != state.stops_gradients(new) and (stops or not ends_there):
             raise refuse(Law.AMBIENT_MODE, f"{old.name} {'stops' if stops else 'passes'} gradients, {new.name} does not")
         return new
@@ -302,18 +334,18 @@ class Rewriter:
         self._demand(Law.TYPES, same, f"{old.name} is a {type(before).__name__}, its replacement a {type(after).__name__}")
         for one, other in zip(before, after, strict=True):
             self._check_types(old, one, other)
-            self._demand(
-                Law.LAYOUT, same_strides(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves"
-            )
+            stays = same_strides(one, other) and same_size(one.storage_offset(), other.storage_offset())
+            self._demand(Law.LAYOUT, stays, f"a piece of {old.name} moves")
             self._check_view_kind(old, one, other)
             self._demand(Law.ALIASING, _root(self.state, one) == _root(self.state, other), f"a piece of {old.name} changes storage")
 
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
-        if not same_sizes(before.shape, after.shape):
+        if not (before.shape == after.shape if not self.state.symbolic else same_sizes(before.shape, after.shape)):
             raise refuse(Law.TYPES, f"{old.name} has shape {tuple(before.shape)}, its replacement {tuple(after.shape)}")
         for what in ("dtype", "device", "requires_grad"):
             one, other = getattr(before, what), getattr(after, what)
-            self._demand(Law.TYPES, one == other, f"{old.name} has {what} {one}, its replacement {other}")
+            if one != other:
+                self._demand(Law.TYPES, False, f"{old.name} has {what} {one}, its replacement {other}")
 
     def _check_aliasing(self, tx: Transaction, old: Node, before: torch.Tensor, new: Node, after: torch.Tensor, shared: set[Storage]) -> Node:
         """Law 1. Returns what takes the place of ``old``: ``new``, or a copy of it."""
@@ -341,7 +373,7 @@ class Rewriter:
         return new
 
     def _check_view_kind(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
-        root = _root(self.state, before)
+        root = _root(self.state, before) if self.state.writes else None
         written = root is not None and bool(self.state.writes.get(root))
         self._demand(
             Law.ALIASING, not written or view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view"
@@ -356,7 +388,9 @@ class Rewriter:
         """Law 3. Where strides changed, readers are re-run on fakes; one that notices gets a copy with the old strides."""
         old, new = tx.replaced[index]
         before, after = tensor(old), tensor(new)
-        if before is None or after is None or same_strides(before, after) or Law.LAYOUT not in self.laws:
+        if before is None or after is None or Law.LAYOUT not in self.laws:
+            return
+        if (not self.state.symbolic and before.stride() == after.stride()) or same_strides(before, after):
             return
         metas: list[tuple[Node, Any]] = []
         addressed = any(s in self.state.addressed for s in self.state.storages(old))
@@ -455,13 +489,6 @@ def _hooked_inputs(state: GraphState, tx: Transaction, nodes: Iterable[Node]) ->
 def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:
     found = storage(fake)
     return None if found is None else state.root(found)
-
-
-def _input_storages(state: GraphState, match: Match) -> set[Storage]:
-    """The storages that a match reads from outside."""
-    inside = set(match.nodes)
-    outer = dict.fromkeys(i for n in match.nodes for i in n.all_input_nodes if i not in inside)
-    return {s for i in outer for s in state.storages(i)}
 
 
 def _leaves_graph(node: Node) -> bool:
