@@ -99,7 +99,24 @@ def prove_aten(
     both = _lowered(before, after, called or {})
     if not isinstance(both, tuple):
         return AtenProof(both, None, None, time.monotonic() - start)
-    left, right = both
+    found = prove_lowered(*both, timeout_s=timeout_s, second_solver=second_solver, called=called, memory=False)
+    return replace(found, seconds=time.monotonic() - start)
+
+
+def prove_lowered(
+    left: Lowered,
+    right: Lowered,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    second_solver: bool = True,
+    called: Mapping[str, str] | None = None,
+    memory: bool = True,
+) -> AtenProof:
+    """Prove that the graphs of two programs agree, forward and backward; see :func:`prove_aten`.
+
+    ``memory``: whether the memory that outputs and gradients share counts in the joint graphs too.
+    """
+    start = time.monotonic()
     names = _Names(left, called or {})
     try:
         assumed, unfounded = _assumed(left, right)
@@ -120,7 +137,9 @@ def prove_aten(
     backward = None
     if left.wanted and any((*left.requires_grad, *right.requires_grad)):
         with asked_for(f"{asked_part()}, ATen backward"):
-            backward = names.verdict(_backward(left, right, sides, timeout_s, second_solver))
+            # Where autograd made both graphs, the memory of gradients is nobody's business, and that of outputs the forward graph's.
+            private = frozenset() if memory else frozenset(range(left.outputs + len(left.wanted)))
+            backward = names.verdict(_backward(left, right, sides, private, timeout_s, second_solver))
     return AtenProof(forward, backward, sides, time.monotonic() - start)
 
 
@@ -172,7 +191,7 @@ def _premises(*graphs: GraphModule) -> Task:
     return task
 
 
-def _backward(left: Lowered, right: Lowered, sides: Sides, timeout_s: float, second_solver: bool) -> Verdict:
+def _backward(left: Lowered, right: Lowered, sides: Sides, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
     one, other = sides.requires_grad
     if one != other:
         k = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
@@ -180,9 +199,8 @@ def _backward(left: Lowered, right: Lowered, sides: Sides, timeout_s: float, sec
         if len(one) != len(other):
             what = f"{len(one)} outputs became {len(other)}"
         return Refuted(Counterexample(what, {}, (what,), left.joint.code.strip(), right.joint.code.strip()))
-    memory = frozenset(range(left.outputs + len(left.wanted)))  # that of gradients is nobody's business, that of outputs the forward graph's
     try:
-        return _least(left.joint, right.joint, memory, timeout_s, second_solver)
+        return _least(left.joint, right.joint, private, timeout_s, second_solver)
     except ValueError as error:  # the inputs of the forward graphs do correspond
         return Unknown(f"the cotangents do not correspond: {error}")
 

@@ -28,6 +28,7 @@ from verify.cli import UsageError
 from verify.compare import USERS
 from verify.judgement import EXIT, Judgement, declined
 from verify.judgement import judge as judge_subject
+from verify.lowered import start
 from verify.models import ModelError, ModelReport, check_model
 from verify.smtlib import Export, ExportError, recording
 from verify.subject import PassError, PatternSubject, rewritten
@@ -301,9 +302,10 @@ def explain(name: str) -> int:
 
 
 def _before_and_after(pattern: Pattern, case: Case) -> tuple[str, str]:
-    before = captured(case)
+    subject = PatternSubject(pattern)
+    before = start(subject, captured(case))
     try:
-        after, _ = rewritten(PatternSubject(pattern), before)
+        after, _ = rewritten(subject, before)
     except PassError as error:
         return tidy(before.code), f"  {error}"
     return tidy(before.code), tidy(after.code)

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
+from torch.fx import GraphModule
 
 from fuzz.program import Program
 from fuzz.strategies import programs
 from optimus.pattern import Exactness
 from verify.compare import compare
+from verify.lowered import compare_lowered, is_lowered, rewritten_both
+from verify.lowering import LoweringError, lower
 from verify.subject import PassError, Subject, rewritten
 
 BATCH = 60
@@ -56,6 +59,8 @@ def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
         before = program.graph()
     except Exception as error:  # whatever an operator raises on fakes
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
+    if is_lowered(subject):
+        return _judge_lowered(subject, program, before)
     try:
         after, journal = rewritten(subject, before)
     except PassError as error:
@@ -64,6 +69,24 @@ def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
         return False, None
     found = compare_runs(before.forward, after.forward, program.make_inputs, subject.exactness)
     return True, Finding(program, tuple(found), before.code, after.code) if found else None
+
+
+def _judge_lowered(subject: Subject, program: Program, gm: GraphModule) -> tuple[bool, Finding | None]:
+    """The same for a subject that rewrites ATen-IR."""
+    try:
+        before = lower(gm)
+    except LoweringError as error:
+        raise UncapturedError(str(error)) from error
+    try:
+        after, *journals = rewritten_both(subject, before)
+    except PassError as error:
+        return True, Finding(program, (str(error),), before.forward.code, "")
+    if not any(journal.rewrites for journal in journals):
+        return False, None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = compare_lowered(before, after, program.make_inputs, subject.exactness)
+    return True, Finding(program, tuple(found), before.joint.code, after.joint.code) if found else None
 
 
 def compare_runs(
