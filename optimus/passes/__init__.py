@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from optimus.passes.aten_batch_add import BatchAtenAdd
 from optimus.passes.aten_batch_div import BatchAtenDiv
+from optimus.passes.aten_batch_linear import BatchLinearPostGrad
 from optimus.passes.aten_batch_mul import BatchAtenMul
 from optimus.passes.aten_batch_relu import BatchAtenRelu
 from optimus.passes.aten_batch_sigmoid import BatchAtenSigmoid
 from optimus.passes.aten_batch_sub import BatchAtenSub
 from optimus.passes.aten_batch_tanh import BatchAtenTanh
+from optimus.passes.aten_split_cat import SplitCatAten
 from optimus.passes.batch_clamp import BatchClamp
 from optimus.passes.batch_detach import BatchDetach
 from optimus.passes.batch_layernorm import BatchLayernorm
@@ -45,6 +47,7 @@ BUILT_IN: tuple[Pattern, ...] = (
     BatchClamp(),
     BatchNanToNum(),
     BatchLayernorm(),
+    BatchLinearPostGrad(),
     BatchAtenTanh(),
     BatchAtenSigmoid(),
     BatchAtenRelu(),
@@ -65,4 +68,5 @@ BUILT_IN: tuple[Pattern, ...] = (
     UnbindStackToSlices(),
     MoveReshapeOutOfSplitStack(),
     EinsumToPointwise(),
+    SplitCatAten(),
 )
