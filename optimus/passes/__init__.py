@@ -10,7 +10,10 @@ from optimus.passes.aten_batch_relu import BatchAtenRelu
 from optimus.passes.aten_batch_sigmoid import BatchAtenSigmoid
 from optimus.passes.aten_batch_sub import BatchAtenSub
 from optimus.passes.aten_batch_tanh import BatchAtenTanh
+from optimus.passes.aten_normalization import NormalizationAten
+from optimus.passes.aten_select_cat import SelectCatAten
 from optimus.passes.aten_split_cat import SplitCatAten
+from optimus.passes.aten_unbind_stack import UnbindStackAten
 from optimus.passes.batch_clamp import BatchClamp
 from optimus.passes.batch_detach import BatchDetach
 from optimus.passes.batch_layernorm import BatchLayernorm
@@ -69,4 +72,7 @@ BUILT_IN: tuple[Pattern, ...] = (
     MoveReshapeOutOfSplitStack(),
     EinsumToPointwise(),
     SplitCatAten(),
+    NormalizationAten(),
+    UnbindStackAten(),
+    SelectCatAten(),
 )
