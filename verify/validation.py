@@ -32,6 +32,9 @@ TIMEOUT_S = 20.0
 
 RAISING = "whether it raises"
 
+CONVERT = torch.ops.prims.convert_element_type.default
+"""The cast that is written where the dtype in which is computed counts."""
+
 DEPTH = 10_000
 """Python's recursion limit while terms are built; they nest as deep as the graph."""
 
@@ -136,6 +139,7 @@ class _Proof:
 
     def run(self, start: float) -> Verdict:
         task, reading = self.task, self.reading
+        task.logic.widened = any(node.target is CONVERT for gm in (self.before, self.after) for node in gm.graph.nodes)
         inputs = {str(k): self._input(str(k), node) for k, (node, _) in enumerate(self.pairs)}
         task.assume()
         self.other_size = task.other_sizes([pair for one, other in self.pairs for pair in _sizes(one, other)]).term

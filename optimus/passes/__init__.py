@@ -10,7 +10,9 @@ from optimus.passes.aten_batch_relu import BatchAtenRelu
 from optimus.passes.aten_batch_sigmoid import BatchAtenSigmoid
 from optimus.passes.aten_batch_sub import BatchAtenSub
 from optimus.passes.aten_batch_tanh import BatchAtenTanh
+from optimus.passes.aten_decompose_mm import DecomposeMm
 from optimus.passes.aten_normalization import NormalizationAten
+from optimus.passes.aten_pad_mm import PadAtenMm
 from optimus.passes.aten_select_cat import SelectCatAten
 from optimus.passes.aten_split_cat import SplitCatAten
 from optimus.passes.aten_unbind_stack import UnbindStackAten
@@ -75,4 +77,6 @@ BUILT_IN: tuple[Pattern, ...] = (
     NormalizationAten(),
     UnbindStackAten(),
     SelectCatAten(),
+    PadAtenMm(),
+    DecomposeMm(),
 )

@@ -60,6 +60,7 @@ class SolverLogic:
 
     premises: list[z3.BoolRef] = field(default_factory=list)
     laws: frozenset[str] = frozenset()
+    widened: bool = False
     extensional: dict[int, Extensional] = field(default_factory=dict)
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
