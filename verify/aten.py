@@ -25,10 +25,10 @@ from verify.prover.task import Task
 from verify.semantics.tensor import UnmodelledError
 from verify.smtlib import asked_for, asked_part, attempt, pass_on
 from verify.validation import TIMEOUT_S, Reading, validate
-from verify.verdict import GROUPING, LAWS, NEUTRAL, REORDERED, UNIT, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
+from verify.verdict import GROUPING, LAWS, NEUTRAL, REORDERED, UNIT, ZEROS, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
 from verify.witness import FEW, witness
 
-ALGEBRAS = ((), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT))
+ALGEBRAS = ((), (ZEROS,), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT), (GROUPING, NEUTRAL, UNIT, ZEROS))
 """The laws that a proof may use, fewest first: what the first that does uses is what the proof needs."""
 
 SUMS = {"sum", "linear", "mm", "bmm", "addmm", "baddbmm", "matmul", "native_layer_norm_backward", "optimus::group_linear"}
@@ -36,6 +36,7 @@ SPEAK_OF = {
     GROUPING: {"add", *SUMS},
     NEUTRAL: SUMS
     | {"zeros", "new_zeros", "zeros_like", "full", "new_full", "number_as_tensor", "select_backward", "slice_backward", "constant_pad_nd"},
+    ZEROS: {"constant_pad_nd"},
     UNIT: {"ones", "new_ones", "ones_like", "full", "new_full", "number_as_tensor"},
 }
 """Operators of a graph without which a law has nothing to say of it."""
