@@ -134,7 +134,7 @@ def prove_lowered(
         reason = Unmodelled(f"a size that PyTorch specialises on: {names.size(unfounded[0])}")
         return AtenProof(reason, None, sides, time.monotonic() - start)
     with asked_for(f"{asked_part()}, ATen forward"):
-        forward = names.verdict(_least(left.forward, right.forward, frozenset(), timeout_s, second_solver))
+        forward = names.verdict(least(left.forward, right.forward, frozenset(), timeout_s, second_solver))
     backward = None
     if left.wanted and any((*left.requires_grad, *right.requires_grad)):
         with asked_for(f"{asked_part()}, ATen backward"):
@@ -201,12 +201,12 @@ def _backward(left: Lowered, right: Lowered, sides: Sides, private: frozenset[in
             what = f"{len(one)} outputs became {len(other)}"
         return Refuted(Counterexample(what, {}, (what,), left.joint.code.strip(), right.joint.code.strip()))
     try:
-        return _least(left.joint, right.joint, private, timeout_s, second_solver)
+        return least(left.joint, right.joint, private, timeout_s, second_solver)
     except ValueError as error:  # the inputs of the forward graphs do correspond
         return Unknown(f"the cotangents do not correspond: {error}")
 
 
-def _least(before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
+def least(before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
     """The verdict by as few laws as it takes; by all of them where none suffices."""
     *fewer, most = _algebras(before, after)
     for laws in fewer:

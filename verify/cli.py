@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 LONGEST_S = 24 * 3600
 LARGEST_SEED = 2**32 - 1
+LEVELS = ("torch", "aten")
 
 DESCRIPTION = """Judge rewrites of PyTorch graphs: a proof for all sizes on the code that ships, fuzzing, and runs in production mode.
 Exit codes: 0 proved, 1 refuted or different, 2 usage error, 3 undecided."""
@@ -33,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     chosen = top.add_argument_group("what to judge")
     chosen.add_argument("--pattern", action="append", default=[], metavar="NAME", help="judge this pattern; may be given several times")
     chosen.add_argument("--all", action="store_true", help="judge every pattern")
+    chosen.add_argument("--ir", metavar="LEVEL", help="with --all: only patterns of this level, torch or aten")
     _common(top)
     top.add_argument("--budget", default="40s", metavar="TIME", help="time for each pattern, such as 30s, 5m or 1h (default 40s)")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="optimus-verify")
@@ -102,11 +104,15 @@ def _judge(arguments: argparse.Namespace) -> int:
         raise UsageError("nothing to judge; give --pattern NAME or --all, or see --help")
     if arguments.pattern and arguments.all:
         raise UsageError("--pattern and --all exclude each other")
+    if arguments.ir is not None and not arguments.all:
+        raise UsageError("--ir chooses among --all patterns; give --all too")
+    if arguments.ir not in (None, *LEVELS):
+        raise UsageError(f"--ir {arguments.ir}: accepted are {' and '.join(LEVELS)}")
     budget = seconds(arguments.budget, "--budget")
     common = _common_values(arguments)
     from verify import commands
 
-    return commands.judge(arguments.pattern, budget, **common)
+    return commands.judge(arguments.pattern, budget, ir=arguments.ir, **common)
 
 
 def _common_values(arguments: argparse.Namespace) -> dict[str, Any]:

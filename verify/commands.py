@@ -100,13 +100,22 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def judge(
-    names: Sequence[str], budget_s: float, *, json_path: str | None, device: str, seed: int, smt2: str | None, kept: bool, timeout_s: float
+    names: Sequence[str],
+    budget_s: float,
+    *,
+    ir: str | None = None,
+    json_path: str | None,
+    device: str,
+    seed: int,
+    smt2: str | None,
+    kept: bool,
+    timeout_s: float,
 ) -> int:
-    """Judge patterns by name (none: all). The exit code is the worst of theirs.
+    """Judge patterns by name (none: all, of the level ``ir`` if one is given). The exit code is the worst of theirs.
 
     ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
     """
-    chosen = _patterns(names) if names else list(patterns().values())
+    chosen = _patterns(names) if names else [p for p in patterns().values() if ir in (None, p.ir.value)]
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     cache = _cache(console, kept)
@@ -189,7 +198,7 @@ def _show(console: Console, judgement: Judgement) -> None:
         result = declined(part) or explain_verdict(part.verdict)
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
         if part.aten is not None:
-            _show_aten(table, part.case.name, part.aten)
+            _show_aten(table, part.case.name, part.aten, forward=part.aten.forward != part.verdict)
     general = judgement.proof.general
     result = "not stated: number of pieces and rank as in the cases" if general is None else explain_verdict(general)
     table.add_row("proof", "the rule in general", Text(result, style="yellow" if general is None else COLOURS.get(word(general), "yellow")))
@@ -210,9 +219,10 @@ def _show(console: Console, judgement: Judgement) -> None:
     _show_fault(console, judgement)
 
 
-def _show_aten(table: Table, name: str, proof: AtenProof) -> None:
-    """A row for each graph at ATen-IR."""
-    table.add_row("ATen forward", name, _coloured(proof.forward))
+def _show_aten(table: Table, name: str, proof: AtenProof, *, forward: bool) -> None:
+    """A row for each graph at ATen-IR; for the ``forward`` graph only if it has none yet."""
+    if forward:
+        table.add_row("ATen forward", name, _coloured(proof.forward))
     if proof.backward is None:
         text = "no output requires a gradient, before and after" if isinstance(proof.forward, Proved) else "not asked"
         table.add_row("ATen backward", name, text)
