@@ -15,6 +15,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -182,8 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             torch.cuda.empty_cache()
     if arguments.json:
         versions = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
-        with open(arguments.json, "w") as file:
-            json.dump({"versions": versions, "results": [asdict(r) for r in results]}, file, indent=1)
+        Path(arguments.json).write_text(json.dumps({"versions": versions, "results": [asdict(r) for r in results]}, indent=1))
     return 0
 
 
