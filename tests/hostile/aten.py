@@ -62,7 +62,7 @@ def operands_of_two_dtypes(a, b, x, y):
     return [f(p, q) for f in (torch.add, torch.sub, torch.mul, torch.div) for p, q in ((a, x), (b, y), (x, a), (y, b))]
 
 
-@elementwise(lambda: many(6, 3, 4), fires=FUNCTIONS, inductor=True)
+@elementwise(lambda: many(6, 3, 4), fires=FUNCTIONS, grad=False, inductor=True)
 def results_that_are_written(*xs):
     found = functions(xs[:3])
     for k, y in enumerate(found):
@@ -70,7 +70,7 @@ def results_that_are_written(*xs):
     return found
 
 
-@elementwise(lambda: many(6, 3, 4), fires=ARITHMETIC, inductor=True)
+@elementwise(lambda: many(6, 3, 4), fires=ARITHMETIC, grad=False, inductor=True)
 def operands_that_are_written_between(*xs):
     """Functional graphs tell the operand before the write from that behind it."""
     ys = [x * 1 for x in xs]
@@ -131,7 +131,7 @@ def broadcast_and_numbers(a, b, c, d, row, column):
 @elementwise(lambda: many(4, 3, 4), fires=("batch_aten_div",))
 def rounded_division(*xs):
     pairs = [(xs[0], xs[1]), (xs[2], xs[3])]
-    return [torch.div(x, y, rounding_mode=mode) for mode in (None, "floor", "trunc") for x, y in pairs]
+    return [torch.div(x, y, rounding_mode=mode) for mode in ("floor", "trunc") for x, y in pairs], [x / y for x, y in pairs]
 
 
 @elementwise(lambda: many(4, 3, 4), fires=("batch_aten_tanh", "batch_aten_mul"))
