@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from optimus.pattern import Pattern
+from optimus.pattern import IR, Pattern
 
 Step = Pattern | str | tuple[str, Mapping[str, Any]]
 
@@ -43,6 +43,10 @@ class Plan:
     def without(self, *names: str) -> Plan:
         """This plan less the patterns called ``names``."""
         return Plan(tuple(s for s in self.steps if s.name not in names))
+
+    def at(self, ir: IR) -> Plan:
+        """The patterns of this plan that are for graphs of one level."""
+        return Plan(tuple(s for s in self.steps if s.ir is ir))
 
     def to_json(self) -> str:
         """The plan as a JSON list of ``{"pattern": name, "options": {...}}``."""
@@ -128,7 +132,7 @@ def patterns() -> Mapping[str, Pattern]:
 
 
 def default_plan() -> Plan:
-    """The built-in patterns of Torch-IR that are on by default, in their order."""
+    """The built-in patterns that are on by default, in their order."""
     from optimus.passes import BUILT_IN
 
     return Plan(tuple(p for p in BUILT_IN if p.by_default))

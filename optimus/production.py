@@ -15,7 +15,9 @@ from torch.fx import Graph, GraphModule
 from optimus.engine import Engine, resolve_validator
 from optimus.journal import Journal
 from optimus.packing import Packing
+from optimus.pattern import IR
 from optimus.plan import Plan, default_plan, lookup
+from optimus.postgrad import HOOK, PostGradPass, aot_eager
 from optimus.rewriter import Validator
 
 ENVIRONMENT = "OPTIMUS_PATTERNS"
@@ -72,7 +74,7 @@ def backend(
     pack = given.pop("pack", False)
     if not isinstance(pack, bool):
         raise TypeError(f"pack={pack!r} is a {type(pack).__name__}; accepted are True and False")
-    finish = _compiler(compiler, mode, given)
+    finish = _compiler(compiler, mode, given, _after_autograd(plan, validate))
     journal = Engine(gm, plan, validate).run()
     _journals.append(journal)
     packing = Packing.of(gm, example_inputs, journal) if pack else None
@@ -135,9 +137,29 @@ def _from_environment(plan: Plan, text: str) -> Plan:
     return _switch(plan, [w[1:] for w in words if w[0] == "+"], [w[1:] for w in words if w[0] == "-"])
 
 
-def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
+def _after_autograd(plan: Plan, validate: Validator | None) -> PostGradPass | None:
+    """The patterns of ATen-IR as a pass on graphs behind autograd; None if the plan has none."""
+    chosen = plan.at(IR.ATEN)
+
+    def change(gm: GraphModule) -> None:
+        journal = Engine(gm, chosen, validate).run()
+        if journal.rewrites or journal.declined:
+            _journals.append(journal)
+
+    return PostGradPass(change, f"{chosen.digest()}:{_name(validate)}") if chosen else None
+
+
+def _name(validate: Validator | None) -> str:
+    return str(getattr(validate, "__qualname__", validate))
+
+
+def _compiler(
+    compiler: Compiler, mode: str | None, options: dict[str, Any], later: PostGradPass | None
+) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
     if compiler == "inductor":
         patches = _inductor_options(mode, options)
+        if later is not None:
+            patches[HOOK] = _behind(patches.get(HOOK), later)
 
         def finish(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
             from torch._inductor.compile_fx import compile_fx
@@ -150,8 +172,17 @@ def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> 
         raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, pack, compiler")
     if callable(compiler):
         return compiler
+    if compiler == "aot_eager" and later is not None:
+        return lambda gm, example_inputs: aot_eager(gm, example_inputs, later.change)
     found: Callable[..., Any] = torch._dynamo.lookup_backend(compiler)
     return found
+
+
+def _behind(chosen: Any, later: PostGradPass) -> PostGradPass:
+    """``later`` behind the pass of the user: ``chosen`` for this compile, or else the one in Inductor's settings."""
+    import torch._inductor.config as inductor
+
+    return PostGradPass(later.change, later.identity, getattr(inductor, HOOK) if chosen is None else chosen)
 
 
 def _inductor_options(mode: str | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -189,7 +220,7 @@ class PreGradPass(CustomGraphPass):
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with plan, options, pass code, validator, and the pass in front."""
         previous = self.previous.uuid() if hasattr(self.previous, "uuid") else repr(self.previous)
-        return f"{self.plan.digest()}:{getattr(self.validate, '__qualname__', self.validate)}:{previous}"
+        return f"{self.plan.digest()}:{_name(self.validate)}:{previous}"
 
 
 @contextlib.contextmanager
@@ -202,6 +233,10 @@ def hooks(
     previous = inductor.pre_grad_custom_pass
     if isinstance(previous, (list, tuple)):
         raise TypeError("optimus.hooks: pre_grad_custom_pass is a list already; accepted is one pass, or None")
-    added = PreGradPass(effective_plan(plan, enable, disable), resolve_validator(validate), previous)
-    with inductor.patch(pre_grad_custom_pass=added):
+    chosen, judge = effective_plan(plan, enable, disable), resolve_validator(validate)
+    added: dict[str, Any] = {"pre_grad_custom_pass": PreGradPass(chosen, judge, previous)}
+    later = _after_autograd(chosen, judge)
+    if later is not None:
+        added[HOOK] = _behind(None, later)
+    with inductor.patch(added):
         yield

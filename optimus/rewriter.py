@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from optimus.effects import PURE
 from optimus.fakes import QuickFakes, quick_fakes
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
+from optimus.levels import aten, clone, same_memory
 from optimus.operators import keeps_bits
 from optimus.pattern import Decline, Exactness, Match, Pattern, Refused
 from optimus.regions import Region, cut
@@ -57,7 +58,10 @@ PROPAGATION_LIMIT = 64  # readers re-examined after a change of layout before a 
 
 # Operators whose sizes and strides follow from those of their input without a question asked; what PyTorch asks while
 # running them on fakes is book-keeping.
-STRUCTURAL = {torch.split, torch.unbind, torch.transpose, torch.movedim, torch.unsqueeze, torch.narrow, operator.getitem}
+STRUCTURAL = {
+    torch.split, torch.unbind, torch.transpose, torch.movedim, torch.unsqueeze, torch.narrow, operator.getitem,
+    aten.unsqueeze.default, aten.select.int, aten.permute.default, aten.slice.Tensor, aten.split_with_sizes.default, aten.alias.default,
+}  # fmt: skip
 
 
 def refuse(law: Law, detail: str = "") -> Refused:
@@ -90,6 +94,14 @@ class Transaction:
     def method(self, name: str, *args: Any, **kwargs: Any) -> Node:
         """A new ``call_method`` node with metadata."""
         return self._create("call_method", name, args, kwargs)
+
+    def copy(self, node: Node) -> Node:
+        """A new node that copies ``node``, row-major."""
+        return self._create(*clone(node, self.state.ir))
+
+    def same_memory(self, node: Node) -> Node:
+        """A new node for another tensor in the memory of ``node``."""
+        return self._create(*same_memory(node, self.state.ir))
 
     def item(self, sequence: Node, index: int) -> Node:
         """A new node for one result of a node with several."""
@@ -140,13 +152,13 @@ class Transaction:
         """Say that ``new`` takes the place of ``old``."""
         self.replaced.append((old, new))
 
-    def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+    def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
         graph = self.state.graph
         with graph.inserting_before(self._before):
             node = graph.create_node(op, target)  # arguments given here would be searched for symbols, at some cost
         node.args = args
         if kwargs:
-            node.kwargs = kwargs
+            node.kwargs = dict(kwargs)
         self.new.append(node)
         self.inside.add(node)
         anchor = self.match.nodes[-1]
@@ -169,7 +181,9 @@ class Transaction:
             if has_symbols(found):
                 raise refuse(Law.SIZES, f"{node.name} would make a size that depends on data")
             return found
-        structural = node.target in STRUCTURAL or (node.target is torch.clone and node.kwargs.get("memory_format") is torch.contiguous_format)
+        structural = node.target in STRUCTURAL or (
+            node.target in (torch.clone, aten.clone.default) and node.kwargs.get("memory_format") is torch.contiguous_format
+        )
         with no_new_guards(shape_env, None) if structural else contextlib.nullcontext():
             return run_fake(node)
 
@@ -321,7 +335,7 @@ class Rewriter:
         stops = state.stops_gradients(old)
         if stops and tensor(new) is not None and (new not in tx.inside or not state.stops_gradients(new)):
             with tx.inserting_before(old):
-                new = tx.method("view_as", new, new)
+                new = tx.same_memory(new)
         ends_there = state.mode(old).grad and new in tx.read
         if stops != state.stops_gradients(new) and (stops or not ends_there):
             raise refuse(Law.AMBIENT_MODE, f"{old.name} {'stops' if stops else 'passes'} gradients, {new.name} does not")
@@ -369,7 +383,7 @@ class Rewriter:
             self._demand(Law.ALIASING, not moved or self._unnoticed(one, old), f"{old.name} would view another part of its storage")
         if _leaves_graph(old) and new not in tx.inside and Law.ALIASING in self.laws:
             with tx.inserting_before(old):  # what is returned stays an object of its own
-                return tx.method("view_as", new, new)
+                return tx.same_memory(new)
         return new
 
     def _check_view_kind(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
@@ -501,7 +515,7 @@ def _copy_like(tx: Transaction, old: Node, new: Node, like: torch.Tensor) -> Nod
         # PyTorch's backward pass may make such a copy again from the input, when that has been written already.
         raise refuse(Law.MUTATION, f"{new.name} would have to be copied, but is an input that is written to")
     with tx.inserting_before(old):
-        copy = tx.call(torch.clone, new, memory_format=torch.contiguous_format)
+        copy = tx.copy(new)
     fake = tensor(copy)
     assert fake is not None
     if not same_layout(like, fake):

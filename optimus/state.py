@@ -18,7 +18,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, Node
 
 from optimus.effects import PURE, Effects, attaches_hook, effects, passes_gradients
+from optimus.levels import level
 from optimus.operators import bind
+from optimus.pattern import IR
 from optimus.values import MISSING, Size, Storage, has_symbols, is_static, leaves, requires_grad, returns_argument, size_key, storages, value
 
 ADDRESSING = {"as_strided", "as_strided_", "storage_offset", "data_ptr", "storage", "untyped_storage"}
@@ -50,6 +52,7 @@ class GraphState:
     """Facts about ``graph``; see the module docstring."""
 
     graph: Graph
+    ir: IR = IR.TORCH
     region: dict[Node, int] = field(default_factory=dict)
     modes: list[Mode] = field(default_factory=list)
     effect: dict[Node, Effects] = field(default_factory=dict)
@@ -78,8 +81,9 @@ class GraphState:
     @classmethod
     def of(cls, graph: Graph, grad: bool | None = None) -> GraphState:
         """Walk ``graph`` once. ``grad`` is the grad mode at its entry (default: the one in force now)."""
-        state = cls(graph)
-        state.modes.append(Mode(torch.is_grad_enabled() if grad is None else grad))
+        state = cls(graph, level(graph))
+        recorded = torch.is_grad_enabled() if grad is None else grad
+        state.modes.append(Mode(recorded and state.ir is IR.TORCH))  # gradients are graphs of their own below
         region = 0
         hooks: list[Node] = []
         for node in graph.nodes:

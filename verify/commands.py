@@ -30,6 +30,7 @@ from verify.cli import UsageError
 from verify.compare import USERS
 from verify.judgement import EXIT, Judgement, declined
 from verify.judgement import judge as judge_subject
+from verify.lowered import start
 from verify.models import ModelError, ModelReport, check_model
 from verify.smtlib import Export, ExportError, recording
 from verify.subject import PassError, PatternSubject, rewritten
@@ -228,7 +229,7 @@ def _show(console: Console, judgement: Judgement) -> None:
         result = declined(part) or explain_verdict(part.verdict)
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
         if part.aten is not None:
-            _show_aten(table, part.case.name, part.aten)
+            _show_aten(table, part.case.name, part.aten, forward=part.aten.forward != part.verdict)
     general = judgement.proof.general
     result = "not stated: number of pieces and rank as in the cases" if general is None else explain_verdict(general)
     table.add_row("proof", "the rule in general", Text(result, style="yellow" if general is None else COLOURS.get(word(general), "yellow")))
@@ -253,9 +254,10 @@ def _show(console: Console, judgement: Judgement) -> None:
     _show_fault(console, judgement)
 
 
-def _show_aten(table: Table, name: str, proof: AtenProof) -> None:
-    """A row for each graph at ATen-IR."""
-    table.add_row("ATen forward", name, _coloured(proof.forward))
+def _show_aten(table: Table, name: str, proof: AtenProof, *, forward: bool) -> None:
+    """A row for each graph at ATen-IR; for the ``forward`` graph only if it has none yet."""
+    if forward:
+        table.add_row("ATen forward", name, _coloured(proof.forward))
     if proof.backward is None:
         text = "no output requires a gradient, before and after" if isinstance(proof.forward, Proved) else "not asked"
         table.add_row("ATen backward", name, text)
@@ -349,9 +351,10 @@ def explain(name: str) -> int:
 
 
 def _before_and_after(pattern: Pattern, case: Case) -> tuple[str, str]:
-    before = captured(case)
+    subject = PatternSubject(pattern)
+    before = start(subject, captured(case))
     try:
-        after, _ = rewritten(PatternSubject(pattern), before)
+        after, _ = rewritten(subject, before)
     except PassError as error:
         return tidy(before.code), f"  {error}"
     return tidy(before.code), tidy(after.code)

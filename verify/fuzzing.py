@@ -24,6 +24,8 @@ from fuzz.variants import variants
 from optimus.capture import sample_sizes
 from optimus.pattern import Case, Exactness
 from verify.compare import compare
+from verify.lowered import compare_lowered, is_lowered, rewritten_both
+from verify.lowering import LoweringError, lower
 from verify.subject import PassError, PatternSubject, Subject, rewritten
 
 BATCH = 60
@@ -87,6 +89,8 @@ def judge_symbolic(subject: Subject, case: Case) -> tuple[bool, Finding | None]:
 
 
 def _judge_graph(subject: Subject, program: Program, before: GraphModule, make_inputs: Callable[[], Sequence[object]]) -> tuple[bool, Finding | None]:
+    if is_lowered(subject):
+        return _judge_lowered(subject, program, before, make_inputs)
     changed = _changed_options(subject)
     try:
         after, journal = rewritten(subject, before)
@@ -102,6 +106,25 @@ def _changed_options(subject: Subject) -> tuple[tuple[str, Any], ...]:
     if not isinstance(subject, PatternSubject):
         return ()
     return tuple((f.name, given) for f in fields(subject.pattern) if (given := getattr(subject.pattern, f.name)) != f.default)
+
+
+def _judge_lowered(subject: Subject, program: Program, gm: GraphModule, make_inputs: Callable[[], Sequence[object]]) -> tuple[bool, Finding | None]:
+    """The same for a subject that rewrites ATen-IR."""
+    changed = _changed_options(subject)
+    try:
+        before = lower(gm)
+    except LoweringError as error:
+        raise UncapturedError(str(error)) from error
+    try:
+        after, *journals = rewritten_both(subject, before)
+    except PassError as error:
+        return True, Finding(program, (str(error),), before.forward.code, "", changed)
+    if not any(journal.rewrites for journal in journals):
+        return False, None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = compare_lowered(before, after, make_inputs, subject.exactness)
+    return True, Finding(program, tuple(found), before.joint.code, after.joint.code, changed) if found else None
 
 
 def compare_runs(

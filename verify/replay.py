@@ -9,6 +9,7 @@ from typing import Any
 from fuzz.program import Input
 from optimus.plan import lookup
 from verify.differential import backend, three_way
+from verify.lowered import is_lowered
 from verify.subject import PatternSubject
 
 
@@ -21,7 +22,8 @@ def replay(
     """
     subject = PatternSubject(replace(lookup(pattern), **(options or {})))
     bitwise = subject.exactness.name == "BITWISE"
-    run = three_way(program, lambda: [i.make() for i in inputs], backend(subject, "eager"), "eager", bitwise=bitwise, dynamic=dynamic)
+    compiler = "aot_eager" if is_lowered(subject) else "eager"
+    run = three_way(program, lambda: [i.make() for i in inputs], backend(subject, compiler), compiler, bitwise=bitwise, dynamic=dynamic)
     for line in run.ours or (f"no difference, with {run.fired} rewrites",):
         print(line)
     return 1 if run.ours else 0

@@ -15,6 +15,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
 from torch.utils import _pytree as pytree
 
+from optimus.levels import level
+from optimus.pattern import IR
 from optimus.regions import Region
 from optimus.values import MISSING, returns_argument, storages, tensor, value
 from verify.cache import Cache, remembered, shared
@@ -31,6 +33,9 @@ from verify.writes import refused
 TIMEOUT_S = 20.0
 
 RAISING = "whether it raises"
+
+CONVERT = torch.ops.prims.convert_element_type.default
+"""The cast that is written where the dtype in which is computed counts."""
 
 DEPTH = 10_000
 """Python's recursion limit while terms are built; they nest as deep as the graph."""
@@ -87,9 +92,15 @@ def validate(
 
 
 def validate_region(region: Region, *, timeout_s: float = TIMEOUT_S, cache: Cache | None = None) -> Verdict:
-    """:func:`validate` for a region. ``cache``: where regions of one structure are proved once."""
+    """:func:`validate` for a region. ``cache``: where regions of one structure are proved once.
+
+    At ATen-IR, where gradients are graphs of their own, laws of arithmetic may be used, as few as it takes.
+    """
+    from verify.aten import least  # which asks for validations
 
     def compute() -> Verdict:
+        if level(region.before.graph) is IR.ATEN:
+            return least(region.before, region.after, region.private, timeout_s, True)
         return validate(region.before, region.after, private=region.private, timeout_s=timeout_s, reading=Reading(grad=region.grad))
 
     def key() -> str | None:
@@ -138,6 +149,7 @@ class _Proof:
 
     def run(self, start: float) -> Verdict:
         task, reading = self.task, self.reading
+        task.logic.widened = any(node.target is CONVERT for gm in (self.before, self.after) for node in gm.graph.nodes)
         inputs = {str(k): self._input(str(k), node) for k, (node, _) in enumerate(self.pairs)}
         task.assume()
         self.other_size = task.other_sizes([pair for one, other in self.pairs for pair in _sizes(one, other)]).term

@@ -40,7 +40,7 @@ CLAIMS = {
     ),
 }
 
-REORDERED, GROUPING, NEUTRAL, UNIT = "reordered", "grouping", "neutral", "unit"
+REORDERED, GROUPING, NEUTRAL, UNIT, ZEROS = "reordered", "grouping", "neutral", "unit", "zeros"
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ LAWS = {
     GROUPING: Law("a sum over a range is that of the sums over its sections, and additions may be grouped and ordered otherwise", "E1"),
     NEUTRAL: Law("x + 0 = x", "E2"),
     UNIT: Law("x * 1 = x", "E2"),
+    ZEROS: Law("0 * 0 = 0, and sums may have such summands more", "E2"),
 }
 
 

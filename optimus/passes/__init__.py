@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from optimus.passes.aten_batch_add import BatchAtenAdd
+from optimus.passes.aten_batch_div import BatchAtenDiv
+from optimus.passes.aten_batch_linear import BatchLinearPostGrad
+from optimus.passes.aten_batch_mul import BatchAtenMul
+from optimus.passes.aten_batch_relu import BatchAtenRelu
+from optimus.passes.aten_batch_sigmoid import BatchAtenSigmoid
+from optimus.passes.aten_batch_sub import BatchAtenSub
+from optimus.passes.aten_batch_tanh import BatchAtenTanh
+from optimus.passes.aten_decompose_mm import DecomposeMm
+from optimus.passes.aten_normalization import NormalizationAten
+from optimus.passes.aten_pad_mm import PadAtenMm
+from optimus.passes.aten_select_cat import SelectCatAten
+from optimus.passes.aten_split_cat import SplitCatAten
+from optimus.passes.aten_unbind_stack import UnbindStackAten
 from optimus.passes.batch_clamp import BatchClamp
 from optimus.passes.batch_detach import BatchDetach
 from optimus.passes.batch_layernorm import BatchLayernorm
@@ -38,6 +52,14 @@ BUILT_IN: tuple[Pattern, ...] = (
     BatchClamp(),
     BatchNanToNum(),
     BatchLayernorm(),
+    BatchLinearPostGrad(),
+    BatchAtenTanh(),
+    BatchAtenSigmoid(),
+    BatchAtenRelu(),
+    BatchAtenAdd(),
+    BatchAtenSub(),
+    BatchAtenDiv(),
+    BatchAtenMul(),
     Normalization(),
     RemoveSplitWithSizeOne(),
     MergeGetitemCat(),
@@ -51,4 +73,10 @@ BUILT_IN: tuple[Pattern, ...] = (
     UnbindStackToSlices(),
     MoveReshapeOutOfSplitStack(),
     EinsumToPointwise(),
+    SplitCatAten(),
+    NormalizationAten(),
+    UnbindStackAten(),
+    SelectCatAten(),
+    PadAtenMm(),
+    DecomposeMm(),
 )
