@@ -12,6 +12,7 @@ import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch.fx import Graph, GraphModule
 
+from optimus import below
 from optimus.engine import Engine, resolve_validator
 from optimus.journal import Journal
 from optimus.plan import Plan, default_plan, lookup
@@ -61,7 +62,7 @@ def backend(
     plan = effective_plan(given.pop("plan", None), given.pop("enable", ()), given.pop("disable", ()))
     validate = resolve_validator(given.pop("validate", None))
     compiler: Compiler = given.pop("compiler", "inductor")
-    finish = _compiler(compiler, mode, given)
+    finish = _compiler(compiler, mode, given, plan)
     _journals.append(Engine(gm, plan, validate).run())
     return finish(gm, example_inputs)
 
@@ -119,9 +120,10 @@ def _from_environment(plan: Plan, text: str) -> Plan:
     return _switch(plan, [w[1:] for w in words if w[0] == "+"], [w[1:] for w in words if w[0] == "-"])
 
 
-def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
+def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any], plan: Plan) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
     if compiler == "inductor":
         patches = _inductor_options(mode, options)
+        patches |= below.inductor_patches(plan, _journals.append, patches)
 
         def finish(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
             from torch._inductor.compile_fx import compile_fx
@@ -132,6 +134,7 @@ def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> 
     if options or mode:
         unknown = ", ".join([*options, *(["mode"] if mode else [])])
         raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, compiler")
+    compiler = below.compiler(compiler, plan, _journals.append)
     if callable(compiler):
         return compiler
     found: Callable[..., Any] = torch._dynamo.lookup_backend(compiler)
@@ -186,6 +189,7 @@ def hooks(
     previous = inductor.pre_grad_custom_pass
     if isinstance(previous, (list, tuple)):
         raise TypeError("optimus.hooks: pre_grad_custom_pass is a list already; accepted is one pass, or None")
-    added = PreGradPass(effective_plan(plan, enable, disable), resolve_validator(validate), previous)
-    with inductor.patch(pre_grad_custom_pass=added):
+    chosen = effective_plan(plan, enable, disable)
+    added = PreGradPass(chosen, resolve_validator(validate), previous)
+    with inductor.patch(pre_grad_custom_pass=added, **below.inductor_patches(chosen, _journals.append, {})):
         yield

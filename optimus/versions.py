@@ -135,3 +135,15 @@ def _sign(difference: Any) -> int | None:
 def view_kind(fake: torch.Tensor) -> object:
     """What autograd allows to be done in place to a view: the pieces of ``split`` and ``unbind`` are of another kind than slices."""
     return torch._C._autograd._get_creation_meta(fake) if fake._is_view() else None
+
+
+def _scheduler_pass_base() -> type:
+    """The class of passes on scheduler nodes that Inductor's cache takes: since 2.13 one of its own, before that the one for graphs."""
+    from torch._inductor import custom_graph_pass
+
+    found: type = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)
+    return found
+
+
+SchedulerPassBase: type = _scheduler_pass_base()
+"""What a pass for ``_pre_fusion_custom_pass`` derives from."""
