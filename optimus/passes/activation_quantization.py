@@ -45,16 +45,16 @@ def three_dimensions(x, w):
     return torch.sin(torch.matmul(x, w)).sum(0)
 
 
-@declines("returned", "n, k", "k, m")
-def returned(x, w):
+@declines("returned", "n, k", "k, m", "m, k")
+def returned(x, w, v):
     h = torch.mm(x, w)
-    return h, h.exp().sum()
+    return h, torch.mm(h, v)
 
 
-@declines("returned", "n, k", "k, m")
-def view_returned(x, w):
+@declines("returned", "n, k", "k, m", "m, k")
+def view_returned(x, w, v):
     h = torch.mm(x, w)
-    return h.t(), h.exp().sum()
+    return h.t(), torch.mm(h, v)
 
 
 @declines("input", "n, k", "n, k")
@@ -72,9 +72,9 @@ def rows_may_be_short(x, w):
     return torch.mm(x, w).exp().sum()
 
 
-@declines("layout", "n, k", "k, m")
-def part_of_a_row(x, w):
-    return torch.mm(x, w)[:, 1:].exp().sum()
+@declines("layout", "n, k", "k, m + 1", "m, k")
+def part_of_a_row(x, w, v):
+    return torch.mm(torch.mm(x, w)[:, 1:], v)
 
 
 @dataclass(frozen=True)
