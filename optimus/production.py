@@ -120,7 +120,9 @@ def _from_environment(plan: Plan, text: str) -> Plan:
     return _switch(plan, [w[1:] for w in words if w[0] == "+"], [w[1:] for w in words if w[0] == "-"])
 
 
-def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any], plan: Plan) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
+def _compiler(
+    compiler: Compiler, mode: str | None, options: dict[str, Any], plan: Plan
+) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
     if compiler == "inductor":
         patches = _inductor_options(mode, options)
         patches |= below.inductor_patches(plan, _journals.append, patches)

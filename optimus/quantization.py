@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from torch import Tensor
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from torch.fx import Graph, GraphModule, Node
 
@@ -53,20 +51,12 @@ def quantize(
     held = [n for n in returned[:outputs] if isinstance(n, Node)]
     given = list(forward.graph.find_nodes(op="placeholder"))
     fixed = frozenset(given[k] for k in static if k < len(given))
-    answers = pattern.choose(tensors, held, fixed, lambda fake: _back(fake, pattern))
+    answers = pattern.choose(tensors, held, fixed)
     names = [n.name for n in answers if isinstance(n, Node)]
     _tell(journal, pattern, tensors, answers)
     if not names:
         return Quantized(forward, backward, ())
-    return Quantized(_forward(forward, outputs, names, pattern), _backward(backward, names, forward, pattern), tuple(names))
-
-
-def _back(fake: Tensor, pattern: ActivationQuantization) -> Tensor:
-    """What ``fake`` comes back as."""
-    with no_new_guards(_shape_env(fake), None):
-        step = fp8_step(fake, pattern.format) if pattern.use_scaling else None
-        found: Tensor = fp8_decode(fp8_encode(fake, step, pattern.format), step, fake.dtype)
-        return found
+    return Quantized(_forward(forward, outputs, names, pattern), _backward(backward, names, pattern), tuple(names))
 
 
 def _shape_env(fake: Any) -> Any:
@@ -122,7 +112,7 @@ def _encoded(graph: Graph, node: Node, before: Node, pattern: ActivationQuantiza
     return [code] if step is None else [code, step]
 
 
-def _backward(gm: GraphModule, names: Sequence[str], forward: GraphModule, pattern: ActivationQuantization) -> GraphModule:
+def _backward(gm: GraphModule, names: Sequence[str], pattern: ActivationQuantization) -> GraphModule:
     """``gm`` reading numbers of 8 bits, and steps, in place of the inputs called ``names``."""
     graph = copied(gm.graph)
     chosen = set(names)

@@ -21,12 +21,13 @@ from rich.text import Text
 
 from fuzz.templates import captured
 from optimus.pattern import Case, Pattern
-from optimus.plan import Plan, default_plan, lookup, patterns
+from optimus.plan import Plan, default_plan, lookup, lower_patterns, patterns
+from verify import quantizer
 from verify.aten import AtenProof, Sides
 from verify.cache import Cache, default_folder
 from verify.cli import UsageError
 from verify.compare import USERS
-from verify.judgement import EXIT, Judgement, declined
+from verify.judgement import EXIT, Judgement, declined, not_the_same
 from verify.judgement import judge as judge_subject
 from verify.models import ModelError, ModelReport, check_model
 from verify.smtlib import Export, ExportError, recording
@@ -105,7 +106,7 @@ def judge(
 
     ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
     """
-    chosen = _patterns(names) if names else list(patterns().values())
+    chosen = _patterns(names) if names else [*patterns().values(), *lower_patterns().values()]
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     cache = _cache(console, kept)
@@ -185,7 +186,7 @@ def _show(console: Console, judgement: Judgement) -> None:
         table.add_column(column, overflow="fold")
     for part in judgement.proof.parts:
         what = "proof" if part.case.must_fire else "decline"
-        result = declined(part) or explain_verdict(part.verdict)
+        result = declined(part) or "; ".join((explain_verdict(part.verdict), *not_the_same(part)))
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
         if part.aten is not None:
             _show_aten(table, part.case.name, part.aten)
@@ -272,8 +273,8 @@ def list_patterns() -> int:
     table = Table()
     for column in ("pattern", "IR", "kind", "exactness", "rewrites"):
         table.add_column(column, overflow="fold")
-    for pattern in patterns().values():
-        kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") else "vertical"
+    for pattern in (*patterns().values(), *lower_patterns().values()):
+        kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") or hasattr(pattern, "max_group") else "vertical"
         table.add_row(
             pattern.name, pattern.ir.value, kind, pattern.exactness.name, (inspect.getdoc(pattern) or "").split("\n\n")[0].replace("``", "")
         )
@@ -302,6 +303,9 @@ def explain(name: str) -> int:
 
 def _before_and_after(pattern: Pattern, case: Case) -> tuple[str, str]:
     before = captured(case)
+    if quantizer.concerns(PatternSubject(pattern)):
+        seen = quantizer.examine(PatternSubject(pattern), before)
+        return tidy(seen.before), tidy(seen.after)
     try:
         after, _ = rewritten(PatternSubject(pattern), before)
     except PassError as error:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from torch.fx import Graph, GraphModule, Node
@@ -25,8 +26,11 @@ from optimus.passes.activation_quantization import ActivationQuantization
 from optimus.quantization import Builder, Quantized, copied, quantize
 from verify.lowering import Lowered, LoweringError, lower
 from verify.subject import PatternSubject, Subject
-from verify.validation import Reading, validate
+from verify.validation import TIMEOUT_S, Reading, validate
 from verify.verdict import CONGRUENCE, Proved, Unmodelled, Verdict, worst
+
+SAYS = "the backward pass reads"
+"""How the statement of which value is not the same begins."""
 
 READING = Reading(differentiated=True)
 
@@ -53,7 +57,7 @@ class Examined:
     after: str
 
 
-def examine(subject: Subject, gm: GraphModule, timeout_s: float, second_solver: bool) -> Examined:
+def examine(subject: Subject, gm: GraphModule, timeout_s: float = TIMEOUT_S, second_solver: bool = True) -> Examined:
     """Lower a captured graph, partition it, run the pass, and prove what the module says."""
     pattern = pattern_of(subject)
     journal = Journal(plan=str(pattern))
@@ -82,7 +86,7 @@ def examine(subject: Subject, gm: GraphModule, timeout_s: float, second_solver: 
 def _told(verdict: Verdict, found: Quantized) -> Verdict:
     if not isinstance(verdict, Proved):
         return verdict
-    said = (f"the backward pass reads decode(encode({name})) for {name}" for name in found.names)
+    said = (f"{SAYS} decode(encode({name})) for {name}" for name in found.names)
     return replace(verdict, laws=(CONGRUENCE, *said))
 
 
@@ -118,11 +122,15 @@ def compose(forward: GraphModule, backward: GraphModule, outputs: int) -> GraphM
     _copy(backward.graph, graph, late, saved)
     gradients = backward.graph.output_node().args[0]
     assert isinstance(gradients, (tuple, list))
-    ends = [values.get(n, n) for n in returned[:outputs]] + [late.get(n, n) for n in gradients]
+    ends = [_found(values, n) for n in returned[:outputs]] + [_found(late, n) for n in gradients]
     graph.output(ends)
     _inputs_first(graph)
     graph.lint()
     return GraphModule(forward, graph)
+
+
+def _found(values: Mapping[Node, Any], returned: Any) -> Any:
+    return values[returned] if isinstance(returned, Node) else returned
 
 
 def _copy(source: Graph, graph: Graph, values: dict[Node, Any], given: Mapping[str, Node]) -> None:
@@ -138,7 +146,7 @@ def _copy(source: Graph, graph: Graph, values: dict[Node, Any], given: Mapping[s
 
 def _inputs_first(graph: Graph) -> None:
     given = list(graph.find_nodes(op="placeholder"))
-    for one, other in zip(given, given[1:], strict=False):
+    for one, other in pairwise(given):
         one.append(other)
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch.fx import Node
 from optimus.fp8 import FLUSHED, FORMATS
 from optimus.pattern import IR, Decline, Exactness, Pattern, at_least, declines, fires
 from optimus.values import is_plain, known, same_size, tensor
+from optimus.versions import no_new_guards
 from optimus.views import root
 
 MEGABYTE = 1 << 20
@@ -146,16 +147,13 @@ class ActivationQuantization(Pattern):
         """The dtypes that are quantised."""
         return self._named("allowed_dtypes", self.allowed_dtypes.split(";"), FLUSHED)
 
-    def choose(
-        self, saved: Sequence[Node], returned: Sequence[Node], static: frozenset[Node], decoded: Callable[[Tensor], Tensor]
-    ) -> list[Node | Decline]:
+    def choose(self, saved: Sequence[Node], returned: Sequence[Node], static: frozenset[Node]) -> list[Node | Decline]:
         """Each value that a forward graph saves, or the refusal to quantise it.
 
-        ``returned``: the outputs of the forward pass. ``static``: inputs that are parameters or buffers. ``decoded``: from the fake
-        of a saved value to that of what comes back.
+        ``returned``: the outputs of the forward pass. ``static``: inputs that are parameters or buffers.
         """
         held, kept = {root(n) for n in returned}, {root(n) for n in static}
-        found: list[Node | Decline] = [self._refusal(n, held, kept, decoded) or n for n in saved]
+        found: list[Node | Decline] = [self._refusal(n, held, kept) or n for n in saved]
         classes: dict[Node, list[int]] = {}
         for k, node in enumerate(saved):
             classes.setdefault(root(node), []).append(k)
@@ -166,7 +164,7 @@ class ActivationQuantization(Pattern):
                 found = [Decline("no_gain", f"memory of {source.name}: {why}") if k in able else f for k, f in enumerate(found)]
         return found
 
-    def _refusal(self, node: Node, held: set[Node], kept: set[Node], decoded: Callable[[Tensor], Tensor]) -> Decline | None:
+    def _refusal(self, node: Node, held: set[Node], kept: set[Node]) -> Decline | None:
         fake, source = tensor(node), root(node)
         if fake is None or not is_plain(fake) or fake.dtype not in self.dtypes:
             return Decline("dtype", "no tensor" if fake is None else str(fake.dtype))
@@ -178,7 +176,7 @@ class ActivationQuantization(Pattern):
             return Decline("returned", f"the memory of {source.name}")
         if source in kept or (self.exclude_primals and source.op == "placeholder"):
             return Decline("input", source.name)
-        if not known(fake.storage_offset() == 0) or not all(map(same_size, fake.stride(), decoded(fake).stride())):
+        if not known(fake.storage_offset() == 0) or not all(map(same_size, fake.stride(), _elementwise_strides(fake))):
             return Decline("layout", f"strides {tuple(fake.stride())} at {fake.storage_offset()}")
         return None
 
@@ -211,3 +209,9 @@ class ActivationQuantization(Pattern):
         for extent in fake.shape[:-1]:
             rows = rows * extent
         return fake.numel() + self._step_bytes * rows
+
+
+def _elementwise_strides(fake: Tensor) -> tuple[Any, ...]:
+    """The strides of what an element-wise operator makes of ``fake``."""
+    with no_new_guards(getattr(getattr(fake, "fake_mode", None), "shape_env", None), None):
+        return torch.empty_like(fake).stride()

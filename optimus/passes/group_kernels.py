@@ -4,8 +4,42 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+import torch.nn.functional as F
+
 from optimus.inductor_ir import POINTWISE, REDUCTION, InductorPattern, SchedulerNode, View, kind
-from optimus.pattern import Exactness, at_least
+from optimus.pattern import Exactness, at_least, declines, fires
+
+
+@fires(*["n, k"] * 6)
+def towers(*xs):
+    return tuple(torch.tanh(x) * 2 for x in xs)
+
+
+@fires(*["n, k"] * 5)
+def norms(*xs):
+    return torch.stack([x.square().sum(1) + 1 for x in xs])
+
+
+@fires(*["n, k"] * 4)
+def chains(*xs):
+    return torch.cat([F.layer_norm(x.sin(), (x.shape[-1],)) for x in xs])
+
+
+@fires(*["n, k"] * 3, "k, m")
+def between_products(a, b, c, w):
+    return torch.mm(a.exp(), w).relu(), torch.mm(b.exp(), w).relu(), torch.mm(c.exp(), w).relu()
+
+
+@declines("too_few", "n, k", "k, n")
+def unlike(a, b):
+    return a.exp(), b.sum(0)
+
+
+@declines("plain", "n, k", grad=False)
+def written(a):
+    a.mul_(2)
+    return a.t()
 
 
 @dataclass(frozen=True)
@@ -26,6 +60,8 @@ class GroupKernels(InductorPattern):
     anchors = frozenset({POINTWISE, REDUCTION})
     exactness = Exactness.REASSOCIATES  # a joint kernel may be vectorised, or cut into blocks, otherwise
     by_default = False
+    cases = (towers, norms, chains, between_products)
+    declines = (unlike, written)
     requirements = {
         "plain": "a loop that writes one new buffer, on the stream of the graph",
         "large": "at most max_numel elements are read by the loop, for all sizes that the graph admits",
