@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from optimus.caching import identity
 from optimus.journal import Declined, Journal, Rewrite
 from optimus.pattern import IR, Decline, Pattern
 from optimus.plan import Plan
@@ -184,11 +185,8 @@ class SchedulerPass(SchedulerPassBase):  # type: ignore[misc, valid-type]
         return nodes
 
     def uuid(self) -> Any:
-        """Part of Inductor's cache key: changes with the plan, its options and code, and the pass in front. None where that has none."""
-        if self.previous is None:
-            return self.plan.digest()
-        previous = self.previous.uuid() if hasattr(self.previous, "uuid") else None
-        return f"{self.plan.digest()}:{previous}" if previous else None
+        """Part of Inductor's cache key: changes with the plan, its options and code, and the pass in front; see :func:`optimus.caching.identity`."""
+        return identity(self.plan, self.previous)
 
 
 def patterns_of(plan: Plan) -> list[InductorPattern]:

@@ -11,6 +11,7 @@ from typing import Any
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from torch.fx import Graph, GraphModule, Node
 
+from optimus.caching import identity
 from optimus.fp8 import expansion, fp8_decode, fp8_encode, fp8_step
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.passes.activation_quantization import ActivationQuantization
@@ -230,11 +231,16 @@ class Partitioner(CustomPartitionerFn):
         return forward, backward
 
     def uuid(self) -> Any:
-        """Part of Inductor's cache key: changes with the plan, its options and code, and the partitioner in front."""
-        if self.previous is None:
-            return self.plan.digest()
-        previous = self.previous.uuid()
-        return f"{self.plan.digest()}:{previous}" if previous else None
+        """Part of Inductor's cache key: changes with the plan, its options and code, and the partitioner in front; see :func:`optimus.caching.identity`."""
+        return identity(self.plan, self.previous)
+
+    def __reduce__(self) -> Any:
+        """Inductor pickles its configuration into the cache key, so that only what matters may be in it."""
+        return _restored, (self.plan.to_json(), self.previous, self.uuid())
+
+
+def _restored(plan: str, previous: Any, _: str) -> Partitioner:
+    return Partitioner(Plan.from_json(plan), lambda _: None, previous)
 
 
 def _kept(

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fuzz.templates import captured
-from optimus.pattern import Case, Pattern
+from optimus.pattern import IR, Case, Pattern
 from optimus.plan import Plan, default_plan, lookup, lower_patterns, patterns
 from verify import quantizer
 from verify.aten import AtenProof, Sides
@@ -102,11 +102,12 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 def judge(
     names: Sequence[str], budget_s: float, *, json_path: str | None, device: str, seed: int, smt2: str | None, kept: bool, timeout_s: float
 ) -> int:
-    """Judge patterns by name (none: all). The exit code is the worst of theirs.
+    """Judge patterns by name (none: all but those of Inductor-IR, of which nothing can be proved). The exit code is the worst of theirs.
 
     ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
     """
-    chosen = _patterns(names) if names else [*patterns().values(), *lower_patterns().values()]
+    provable = [p for p in lower_patterns().values() if p.ir is not IR.INDUCTOR]
+    chosen = _patterns(names) if names else [*patterns().values(), *provable]
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     cache = _cache(console, kept)
