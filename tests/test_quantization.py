@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from torch import nn
 
 import optimus
+from fuzz.program import Input, Program, Step, Var
 from fuzz.strategies import shapes, tensors
 from fuzz.templates import captured
 from optimus import quantization
@@ -81,7 +82,7 @@ class TestFormats:
     def test_without_steps_values_past_the_range_become_its_end(self):
         x = torch.tensor([417.0, 1e30, -1e30, 416.0])
         assert back(x, torch.float8_e4m3fn, False)[0].tolist() == [416.0, 416.0, -416.0, 416.0]
-        assert back(x, torch.float8_e5m2, False)[0].tolist() == [384.0, 49152.0, -49152.0, 384.0]
+        assert back(x, torch.float8_e5m2, False)[0].tolist() == [448.0, 49152.0, -49152.0, 384.0]
 
     def test_steps_are_powers_of_two(self):
         steps = fp8_step(torch.randn(100, 7) * torch.logspace(-44, 38, 100).unsqueeze(1), torch.float8_e5m2)
@@ -240,11 +241,17 @@ class TestValues:
     def test_in_place_writes_round_a_saved_value(self):
         """What is saved is the value that was there when it was saved; what eager refuses is refused."""
 
-        def program(x, w, v):
-            h = torch.mm(x, w)
-            g = h.sigmoid()
-            h.mul_(2)
-            return torch.mm(h, v) + g.sum()
+        steps = (
+            Step("h", torch.mm, (Var("x"), Var("w"))),
+            Step("g", torch.sigmoid, (Var("h"),)),
+            Step("u", "mul_", (Var("h"), 2)),
+            Step("y", torch.mm, (Var("u"), Var("v"))),
+            Step("z", torch.sum, (Var("g"),)),
+        )
+        program = Program((Input("x", (6, 8)), Input("w", (8, 6), seed=1), Input("v", (6, 8), seed=2)), steps, ("y", "z"))
+        found = lossy.run(program, replace(ANY, quant_type="float8_e4m3fn"))
+        assert found.differences == ()
+        assert found.fired == 2
 
         def refused(x, w, v):
             h = torch.mm(x, w)
@@ -253,11 +260,6 @@ class TestValues:
             return y.sum() + h.sum()
 
         given = [leaf(6, 8), leaf(8, 6), leaf(6, 8)]
-        outputs, grads, journal = compiled(program, replace(ANY, quant_type="float8_e4m3fn"), given)
-        assert len(journal.rewrites) == 2
-        assert torch.equal(outputs[0], program(*given).detach())
-        for one, other in zip(torch.autograd.grad(program(*given).sum(), given), grads, strict=True):
-            assert float((one - other).norm() / one.norm()) < 0.05
         with pytest.raises(RuntimeError, match="inplace"):
             torch.autograd.grad(refused(*given), given)
         with pytest.raises(Exception, match="inplace"):
