@@ -106,7 +106,7 @@ def replace_options(pattern: Pattern, options: Mapping[str, Any]) -> Pattern:
 
 def lookup(name: str) -> Pattern:
     """The pattern called ``name`` with default options. Raises ``ValueError``, with the nearest names, if there is none."""
-    known = patterns()
+    known = {**patterns(), **lower_patterns()}
     if name not in known:
         near = get_close_matches(name, known, n=3, cutoff=0.4)
         raise ValueError(f"unknown pattern {name!r}; " + (f"nearest are {', '.join(near)}" if near else f"accepted are {', '.join(known)}"))
@@ -129,6 +129,16 @@ def patterns() -> Mapping[str, Pattern]:
         pattern = entry.load()()
         found.setdefault(pattern.name, pattern)
     return MappingProxyType(found)
+
+
+@functools.cache
+def lower_patterns() -> Mapping[str, Pattern]:
+    """The built-in patterns, by name, that run below the graphs of operators (see :mod:`optimus.below`) and are steps of a plan all the same."""
+    from types import MappingProxyType
+
+    from optimus.passes import LOWER
+
+    return MappingProxyType({p.name: p for p in LOWER})
 
 
 def default_plan() -> Plan:

@@ -43,13 +43,17 @@ class PostGradPass(CustomGraphPass):
         return ":".join(map(str, parts)) if all(parts) else None
 
 
-def aot_eager(gm: GraphModule, example_inputs: Sequence[Any], change: Change) -> Callable[..., Any]:
-    """The backend ``aot_eager`` with ``change`` on each of its graphs."""
-    from torch._dynamo.backends.debugging import aot_eager, boxed_nop
+def aot_eager(change: Change | None, partitioner: Callable[..., Any] | None = None) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
+    """The backend ``aot_eager`` with ``change`` on each of its graphs, cut apart by ``partitioner`` (default: as that backend does)."""
+    from functorch.compile import min_cut_rematerialization_partition
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._dynamo.backends.debugging import boxed_nop
 
     def compiler(graph: GraphModule, inputs: Any) -> Any:
-        change(graph)
+        if change is not None:
+            change(graph)
         return boxed_nop(graph, inputs)
 
-    found: Callable[..., Any] = aot_eager(gm, list(example_inputs), fw_compiler=compiler, bw_compiler=compiler)
+    cut = partitioner or min_cut_rematerialization_partition
+    found: Callable[..., Any] = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, partition_fn=cut, keep_inference_input_mutations=True)
     return found

@@ -12,10 +12,11 @@ import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch.fx import Graph, GraphModule
 
+from optimus import below
 from optimus.engine import Engine, resolve_validator
 from optimus.journal import Journal
 from optimus.packing import Packing
-from optimus.pattern import IR
+from optimus.pattern import IR, HorizontalPattern, VerticalPattern
 from optimus.plan import Plan, default_plan, lookup
 from optimus.postgrad import HOOK, PostGradPass, aot_eager
 from optimus.rewriter import Validator
@@ -74,7 +75,7 @@ def backend(
     pack = given.pop("pack", False)
     if not isinstance(pack, bool):
         raise TypeError(f"pack={pack!r} is a {type(pack).__name__}; accepted are True and False")
-    finish = _compiler(compiler, mode, given, _after_autograd(plan, validate))
+    finish = _compiler(compiler, mode, given, plan, _after_autograd(plan, validate))
     journal = Engine(gm, plan, validate).run()
     _journals.append(journal)
     packing = Packing.of(gm, example_inputs, journal) if pack else None
@@ -139,7 +140,7 @@ def _from_environment(plan: Plan, text: str) -> Plan:
 
 def _after_autograd(plan: Plan, validate: Validator | None) -> PostGradPass | None:
     """The patterns of ATen-IR as a pass on graphs behind autograd; None if the plan has none."""
-    chosen = plan.at(IR.ATEN)
+    chosen = Plan(tuple(p for p in plan.at(IR.ATEN) if isinstance(p, (HorizontalPattern, VerticalPattern))))
 
     def change(gm: GraphModule) -> None:
         journal = Engine(gm, chosen, validate).run()
@@ -154,10 +155,11 @@ def _name(validate: Validator | None) -> str:
 
 
 def _compiler(
-    compiler: Compiler, mode: str | None, options: dict[str, Any], later: PostGradPass | None
+    compiler: Compiler, mode: str | None, options: dict[str, Any], plan: Plan, later: PostGradPass | None
 ) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
     if compiler == "inductor":
         patches = _inductor_options(mode, options)
+        patches |= below.inductor_patches(plan, _journals.append, patches)
         if later is not None:
             patches[HOOK] = _behind(patches.get(HOOK), later)
 
@@ -170,10 +172,11 @@ def _compiler(
     if options or mode:
         unknown = ", ".join([*options, *(["mode"] if mode else [])])
         raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, pack, compiler")
+    partitioner = below.partitioner(compiler, plan, _journals.append)
     if callable(compiler):
         return compiler
-    if compiler == "aot_eager" and later is not None:
-        return lambda gm, example_inputs: aot_eager(gm, example_inputs, later.change)
+    if compiler == "aot_eager" and (later is not None or partitioner is not None):
+        return aot_eager(None if later is None else later.change, partitioner)
     found: Callable[..., Any] = torch._dynamo.lookup_backend(compiler)
     return found
 
@@ -235,6 +238,7 @@ def hooks(
         raise TypeError("optimus.hooks: pre_grad_custom_pass is a list already; accepted is one pass, or None")
     chosen, judge = effective_plan(plan, enable, disable), resolve_validator(validate)
     added: dict[str, Any] = {"pre_grad_custom_pass": PreGradPass(chosen, judge, previous)}
+    added |= below.inductor_patches(chosen, _journals.append, {})
     later = _after_autograd(chosen, judge)
     if later is not None:
         added[HOOK] = _behind(None, later)

@@ -144,3 +144,15 @@ def shares_storage(given: torch.Tensor) -> bool:
 
 def _holders(given: torch.Tensor) -> int:
     return int(torch._C._storage_Use_Count(given.untyped_storage()._cdata))
+
+
+def _scheduler_pass_base() -> type:
+    """The class of passes on scheduler nodes that Inductor's cache takes: since 2.13 one of its own, before that the one for graphs."""
+    from torch._inductor import custom_graph_pass
+
+    found: type = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)
+    return found
+
+
+SchedulerPassBase: type = _scheduler_pass_base()
+"""What a pass for ``_pre_fusion_custom_pass`` derives from."""

@@ -14,7 +14,7 @@ from fuzz.templates import captured, instantiate
 from optimus.capture import names
 from optimus.engine import Engine
 from optimus.laws import Law
-from optimus.passes import BUILT_IN
+from optimus.passes import BUILT_IN, LOWER
 from optimus.pattern import IR, HorizontalPattern, VerticalPattern
 from optimus.plan import Plan
 from optimus.values import value
@@ -130,7 +130,7 @@ def test_metadata_is_right_after_a_rewrite(pattern):
 
 def test_every_file_is_in_the_plan():
     files = {f.stem for f in (Path(optimus.__file__).parent / "passes").glob("*.py")}
-    listed = {type(p).__module__.rsplit(".", 1)[1] for p in BUILT_IN}
+    listed = {type(p).__module__.rsplit(".", 1)[1] for p in (*BUILT_IN, *LOWER)}
     assert {f for f in files if not f.startswith("_")} == listed
 
 

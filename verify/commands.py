@@ -22,13 +22,14 @@ from rich.text import Text
 
 from fuzz.templates import captured
 from optimus.pattern import IR, Case, Pattern
-from optimus.plan import Plan, default_plan, lookup, patterns
+from optimus.plan import Plan, default_plan, lookup, lower_patterns, patterns
+from verify import quantizer
 from verify.aten import AtenProof, Sides
 from verify.branches import LEAST, FileBranches, together
 from verify.cache import Cache, default_folder
 from verify.cli import UsageError
 from verify.compare import USERS
-from verify.judgement import EXIT, Judgement, declined
+from verify.judgement import EXIT, Judgement, declined, not_the_same
 from verify.judgement import judge as judge_subject
 from verify.lowered import start
 from verify.models import ModelError, ModelReport, check_model
@@ -53,10 +54,10 @@ def _patterns(names: Sequence[str]) -> list[Pattern]:
         _usage(str(error))
 
 
-def _of_level(level: str | None) -> list[Pattern]:
-    """Every pattern, or those that read graphs of one level."""
-    known = list(patterns().values())
-    found = [p for p in known if level is None or p.ir is IR(level)]
+def _of_level(level: str | None, *, provable: bool = False) -> list[Pattern]:
+    """Every pattern, or those that read graphs of one level. ``provable``: without those of Inductor-IR, of which nothing can be proved."""
+    known = [*patterns().values(), *lower_patterns().values()]
+    found = [p for p in known if (level is None or p.ir is IR(level)) and not (provable and p.ir is IR.INDUCTOR)]
     if not found:
         there = ", ".join(dict.fromkeys(p.ir.value for p in known)) or "none"
         _usage(f"--ir {level}: no pattern reads graphs of this level; accepted are those of {there}")
@@ -127,7 +128,7 @@ def judge(
 
     ``level``: a value of :class:`optimus.pattern.IR`, or None. ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
     """
-    chosen = _patterns(names) if names else _of_level(level)
+    chosen = _patterns(names) if names else _of_level(level, provable=level is None)
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     cache = _cache(console, kept)
@@ -226,7 +227,7 @@ def _show(console: Console, judgement: Judgement) -> None:
         table.add_column(column, overflow="fold")
     for part in judgement.proof.parts:
         what = "proof" if part.case.must_fire else "decline"
-        result = declined(part) or explain_verdict(part.verdict)
+        result = declined(part) or "; ".join((explain_verdict(part.verdict), *not_the_same(part)))
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
         if part.aten is not None:
             _show_aten(table, part.case.name, part.aten, forward=part.aten.forward != part.verdict)
@@ -323,7 +324,7 @@ def list_patterns(level: str | None = None) -> int:
     for column in ("pattern", "IR", "kind", "exactness", "rewrites"):
         table.add_column(column, overflow="fold")
     for pattern in chosen:
-        kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") else "vertical"
+        kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") or hasattr(pattern, "max_group") else "vertical"
         table.add_row(
             pattern.name, pattern.ir.value, kind, pattern.exactness.name, (inspect.getdoc(pattern) or "").split("\n\n")[0].replace("``", "")
         )
@@ -352,6 +353,9 @@ def explain(name: str) -> int:
 
 def _before_and_after(pattern: Pattern, case: Case) -> tuple[str, str]:
     subject = PatternSubject(pattern)
+    if quantizer.concerns(subject):
+        seen = quantizer.examine(subject, captured(case))
+        return tidy(seen.before), tidy(seen.after)
     before = start(subject, captured(case))
     try:
         after, _ = rewritten(subject, before)

@@ -111,7 +111,7 @@ class Backend:
     def _behind_autograd(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """The subject on what autograd makes of the graph; ``inductor`` then compiles that, any other compiler runs it."""
         if self.compiler != "inductor":
-            return aot_eager(gm, example_inputs, self._change)
+            return aot_eager(self._change)(gm, example_inputs)
         from torch._inductor.compile_fx import compile_fx
 
         patches = {HOOK: PostGradPass(self._change, None)}

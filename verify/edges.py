@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 
 from optimus.capture import call, capture_case, example, names, sample_sizes, size_symbols
 from optimus.pattern import Case
+from verify import quantizer
 from verify.aten import autograd_objects, prove_lowered
 from verify.cache import Cache, remembered
 from verify.compare import USERS
@@ -174,6 +175,8 @@ def _raises(case: Case, fixed: Mapping[str, int]) -> bool:
 
 def _judged(subject: Subject, case: Case, before: GraphModule, fixed: Mapping[str, int], timeout_s: float, second_solver: bool) -> Verdict | None:
     """The verdict on what the subject makes of a graph; None if it leaves it alone."""
+    if quantizer.concerns(subject):
+        return quantizer.examine(subject, before, timeout_s, second_solver).verdict
     if is_lowered(subject):
         return _judged_lowered(subject, case, before, fixed, timeout_s, second_solver)
     try:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from verify import edges
+from optimus.pattern import Exactness
+from verify import edges, lossy, quantizer, scheduled
 from verify.aten import AtenProof
 from verify.branches import FileBranches, branches_taken, is_traced, sources
 from verify.cache import Cache
@@ -76,13 +77,20 @@ class Judgement:
         gradients = f"gradients {back.claim}; " if isinstance(back := self.proof.backward, Proved) else ""
         scope = "the rule in general and " if self.proof.general is not None else ""
         parts = [
-            f"{scope}{proved} cases for all sizes ({verdict.claim}; {gradients}{verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"
+            f"{self._sense()}{scope}{proved} cases for all sizes ({verdict.claim}; {gradients}{verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"
         ]
         fuzzed = f"{self.fuzz.fired} of {self.fuzz.tried} fuzzed programs rewritten without a difference"
         own = self.branches[0] if self.branches else None
         parts.append(fuzzed + (f", which took {own.taken} of {own.total} branches of {own.name}" if own is not None and own.total else ""))
         parts.append(f"{len(self.runs)} differential runs")
         return ", ".join(parts)
+
+    def _sense(self) -> str:
+        """In which sense what changes values is proved."""
+        if self.exactness != Exactness.LOSSY.name:
+            return ""
+        names = sum(len(not_the_same(p)) for p in self.proof.parts)
+        return f"outputs the same; gradients the same but for {names} saved values that come back from 8 bits, each within its bound as tested: "
 
     def to_json(self) -> dict[str, Any]:
         """The judgement as plain data."""
@@ -131,6 +139,11 @@ def declined(part: CaseProof) -> str:
     if part.case.must_fire or not isinstance(part.verdict, Proved):
         return ""
     return f"declined: {part.case.reason}{', cached' if part.verdict.cached else ''}"
+
+
+def not_the_same(part: CaseProof) -> tuple[str, ...]:
+    """Where the proof of a pattern that changes values says that it does."""
+    return tuple(law for law in part.verdict.laws if law.startswith(quantizer.SAYS)) if isinstance(part.verdict, Proved) else ()
 
 
 def _aten_json(proof: AtenProof) -> dict[str, Any]:
@@ -201,6 +214,8 @@ def judge(
     """
     start = time.monotonic()
     tell = watch or (lambda *_: None)
+    if scheduled.concerns(subject):
+        return _scheduled(subject, device, tell)
     parts: list[CaseProof] = []
     total = len(subject.cases) + len(subject.declines)
     tell("proof", f"0 of {total} cases")
@@ -228,13 +243,29 @@ def fuzzed(
     reports: list[FuzzReport] = []
 
     def run() -> None:
-        reports.append(hunt(subject, seconds=seconds, seed_number=seed, on_batch=on_batch))
+        hunted = lossy.hunt if quantizer.concerns(subject) else hunt
+        reports.append(hunted(subject, seconds=seconds, seed_number=seed, on_batch=on_batch))
 
     if not isinstance(subject, PatternSubject) or is_traced():
         run()
         return reports[0], None
     taken = branches_taken(sources(subject.pattern), run)
     return reports[0], tuple(taken)
+
+
+def _scheduled(subject: Subject, device: str, tell: Callable[[str, str], None]) -> Judgement:
+    """The judgement on a pattern of Inductor-IR, of which nothing is proved; see :mod:`verify.scheduled`."""
+    start = time.monotonic()
+    parts: list[CaseProof] = []
+    runs: list[Comparison] = []
+    for part, run in scheduled.parts(subject, device):
+        parts.append(part)
+        runs.append(run)
+        tell("differential", f"{len(runs)} runs, {run.name} through {run.compiler}")
+    runs += [scheduled.compare(subject, case, device, dynamic=True)[0] for case in subject.cases]
+    found = Judgement(subject.name, subject.exactness.name, Report(subject.name, tuple(parts)), runs=runs)
+    found.seconds = time.monotonic() - start
+    return found
 
 
 def _outcome(part: CaseProof) -> str:
@@ -245,7 +276,8 @@ def _outcome(part: CaseProof) -> str:
 
 def _run(subject: Subject, found: Judgement, deadline: float, device: str, tell: Callable[[str, str], None]) -> None:
     for compiler, most in (("aot_eager", 100), ("inductor", INDUCTOR_RUNS)):
-        for comparison in differential(subject, (compiler,), device, most):
+        compared = lossy.differential if quantizer.concerns(subject) else differential
+        for comparison in compared(subject, (compiler,), device, most):
             found.runs.append(comparison)
             tell("differential", f"{len(found.runs)} runs, {comparison.name} through {compiler}")
             if comparison.blamed or (compiler == "inductor" and time.monotonic() > deadline):

@@ -14,6 +14,7 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
+from verify import quantizer
 from verify.aten import ACCUMULATIONS, AtenProof, Sides, prove_aten, prove_lowered
 from verify.cache import Cache, remembered
 from verify.content import case_key, general_key
@@ -197,6 +198,8 @@ def _pack(proof: CaseProof) -> dict[str, Any] | None:
 def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: bool) -> CaseProof:
     start = time.monotonic()
     before = captured(case)
+    if quantizer.concerns(subject):
+        return _prove_partitioned(subject, case, before, timeout_s, second_solver)
     if is_lowered(subject):
         return _prove_lowered(subject, case, before, timeout_s, second_solver)
     try:
@@ -230,6 +233,19 @@ def _prove_lowered(subject: Subject, case: Case, gm: GraphModule, timeout_s: flo
     return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, *codes, aten[0] if aten and case.must_fire else None)
 
 
+def _prove_partitioned(subject: Subject, case: Case, before: GraphModule, timeout_s: float, second_solver: bool) -> CaseProof:
+    """That of a pattern that runs between the forward and the backward graph, see :mod:`verify.quantizer`."""
+    start = time.monotonic()
+    seen = quantizer.examine(subject, before, timeout_s, second_solver)
+    if seen.verdict is None:
+        verdict = _not_rewritten(case, seen.journal)
+    elif case.must_fire or not isinstance(seen.verdict, Proved):
+        verdict = seen.verdict
+    else:
+        verdict = _not_declined(case)
+    return CaseProof(case, bool(seen.journal.rewrites), verdict, time.monotonic() - start, seen.before, seen.after)
+
+
 def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journal, proved: Callable[[], Verdict]) -> Verdict:
     if journal.rewrites:
         if before.code == after.code:
@@ -241,7 +257,16 @@ def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journ
             return Refuted(replace(found.counterexample, sizes=sizes))
         if case.must_fire:
             return found
-        return Vacuous(f"{case.name} was to be declined for {case.reason!r}, but was rewritten")
+        return _not_declined(case)
+    return _not_rewritten(case, journal)
+
+
+def _not_declined(case: Case) -> Verdict:
+    return Vacuous(f"{case.name} was to be declined for {case.reason!r}, but was rewritten")
+
+
+def _not_rewritten(case: Case, journal: Journal) -> Verdict:
+    """The verdict on a case that was left alone: proved of a decline with its reason."""
     given = sorted({d.reason for d in journal.declined})
     if case.must_fire:
         return Vacuous(f"{case.name} was not rewritten" + (f"; declined for {', '.join(given)}" if given else ""))

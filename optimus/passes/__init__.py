@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from optimus.passes.activation_quantization import ActivationQuantization
 from optimus.passes.aten_batch_add import BatchAtenAdd
 from optimus.passes.aten_batch_div import BatchAtenDiv
 from optimus.passes.aten_batch_linear import BatchLinearPostGrad
@@ -26,6 +27,7 @@ from optimus.passes.batch_relu import BatchRelu
 from optimus.passes.batch_sigmoid import BatchSigmoid
 from optimus.passes.batch_tanh import BatchTanh
 from optimus.passes.einsum_to_pointwise import EinsumToPointwise
+from optimus.passes.group_kernels import GroupKernels
 from optimus.passes.group_linear import GroupLinear
 from optimus.passes.merge_getitem_cat import MergeGetitemCat
 from optimus.passes.merge_splits import MergeSplits
@@ -80,3 +82,6 @@ BUILT_IN: tuple[Pattern, ...] = (
     PadAtenMm(),
     DecomposeMm(),
 )
+
+LOWER: tuple[Pattern, ...] = (ActivationQuantization(), GroupKernels())
+"""Patterns that run below the graphs of operators: on what a partitioner makes, and on Inductor's scheduler nodes."""
