@@ -14,6 +14,7 @@ from torch.fx import Graph, GraphModule
 
 from optimus.engine import Engine, resolve_validator
 from optimus.journal import Journal
+from optimus.limit import cache_key
 from optimus.plan import Plan, default_plan, lookup
 from optimus.rewriter import Validator
 
@@ -173,7 +174,7 @@ class PreGradPass(CustomGraphPass):
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with plan, options, pass code, validator, and the pass in front."""
         previous = self.previous.uuid() if hasattr(self.previous, "uuid") else repr(self.previous)
-        return f"{self.plan.digest()}:{getattr(self.validate, '__qualname__', self.validate)}:{previous}"
+        return f"{self.plan.digest()}:{getattr(self.validate, '__qualname__', self.validate)}:{previous}{cache_key()}"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,126 @@
+"""A graph that shows a fault, cut down as far as it shows the same one: the same output, kind, and class of magnitude."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+import torch
+
+from optimus.engine import Engine
+from optimus.limit import Limit, Limiter
+from optimus.pattern import Exactness
+from optimus.plan import Plan
+from optimus.regions import Region
+from verify.differential import quiet
+from verify.fault import Fault, fault
+from verify.smaller import Sample, candidates, part, readers, surrounding
+from verify.tensors import fresh
+
+DEPTHS = (1, 2, 4, 8, 16)
+SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Minimised:
+    """The smallest sample found, its fault, and whether random inputs would show it too (then it has them)."""
+
+    sample: Sample
+    fault: Fault
+    random: bool
+    tried: int
+
+
+class Minimiser:
+    """Cuts samples down on which rewriting by ``plan`` makes a difference. ``seconds``: after which it stops where it is."""
+
+    def __init__(self, plan: Plan, *, seconds: float = SECONDS) -> None:
+        self.plan = plan
+        self.deadline = time.monotonic() + seconds
+        self.tried = 0
+
+    def fault(self, sample: Sample, limit: Limit | None = None) -> Fault | None:
+        """What rewriting changes."""
+        after = copy.deepcopy(sample.gm)
+        journal = Engine(after, self.plan, limiter=Limiter(limit or Limit())).run()
+        kinds = {p.name: p.exactness for p in self.plan}
+        if not journal.rewrites:
+            return None
+        bitwise = all(kinds[r.pattern] is Exactness.BITWISE for r in journal.rewrites)
+        return fault(sample.gm.forward, after.forward, lambda: fresh(sample.inputs), bitwise=bitwise)
+
+    def run(self, sample: Sample, limit: Limit) -> Minimised | None:
+        """The smallest sample with the fault that ``sample`` has under ``limit``; None if it shows none there."""
+        with quiet():
+            return self._run(sample, limit)
+
+    def _run(self, sample: Sample, limit: Limit) -> Minimised | None:
+        wanted = self.fault(sample, limit)
+        if wanted is None:
+            return None
+        start = self._cut_out(sample, limit, wanted) or sample
+        wanted = self.fault(start) or wanted
+        small = self._shrunk(start, wanted)
+        drawn = self._drawn(small, wanted)
+        return Minimised(drawn or small, self.fault(drawn or small) or wanted, drawn is not None, self.tried)
+
+    def _cut_out(self, sample: Sample, limit: Limit, wanted: Fault) -> Sample | None:
+        """The region of the rewrites alone, or with as much around it as the fault needs."""
+        core = rewritten_names(sample, self.plan, limit)
+        grown: list[Collection[str]] = [core, readers(sample, core)]
+        grown += [surrounding(sample, core, depth) for depth in DEPTHS]
+        for names in grown:
+            found = part(sample, names)
+            if found is not None and self._lives(found, lambda f: f.same_kind(wanted)):
+                return found
+        return None
+
+    def _shrunk(self, sample: Sample, wanted: Fault) -> Sample:
+        """Greedily: the first candidate that keeps the fault is gone on with, until none does."""
+        again = True
+        while again and time.monotonic() < self.deadline:
+            again = False
+            for make in candidates(sample):
+                found = make()
+                if found is not None and _smaller(found, sample) and self._lives(found, lambda f: _same(f, wanted)):
+                    sample, again = found, True
+                    break
+        return sample
+
+    def _drawn(self, sample: Sample, wanted: Fault) -> Sample | None:
+        """The sample with random inputs, if these show the fault as well."""
+        generator = torch.Generator().manual_seed(0)
+
+        def draw(given: object) -> object:
+            if not isinstance(given, torch.Tensor) or not given.is_floating_point():
+                return given
+            made = torch.empty_like(given).copy_(torch.randn(given.shape, generator=generator))
+            return made.requires_grad_(given.requires_grad)
+
+        with torch.no_grad():
+            drawn = replace(sample, inputs=tuple(map(draw, sample.inputs)))
+        return drawn if self._lives(drawn, lambda f: _same(f, wanted)) else None
+
+    def _lives(self, sample: Sample, right: Callable[[Fault], bool]) -> bool:
+        self.tried += 1
+        found = self.fault(sample)
+        return found is not None and right(found)
+
+
+def _same(found: Fault, wanted: Fault) -> bool:
+    """The same fault, wherever the output or input stands among those that are left."""
+    return replace(found, index=0).same(replace(wanted, index=0))
+
+
+def _smaller(found: Sample, sample: Sample) -> bool:
+    return (found.size, found.elements, len(found.inputs)) < (sample.size, sample.elements, len(sample.inputs))
+
+
+def rewritten_names(sample: Sample, plan: Plan, limit: Limit) -> set[str]:
+    """The operators of ``sample`` that are involved in the rewrites that happen under ``limit``."""
+    regions: list[Region] = []
+    Engine(copy.deepcopy(sample.gm), plan, lambda region: regions.append(region), limiter=Limiter(limit)).run()
+    there = {n.name for n in sample.calls}
+    return {n.name for r in regions for n in r.before.graph.nodes if n.op != "output"} & there
