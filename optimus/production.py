@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,8 @@ from torch.fx import Graph, GraphModule
 
 from optimus.engine import Engine, resolve_validator
 from optimus.journal import Journal
-from optimus.limit import cache_key
+from optimus.limit import cache_key, current
+from optimus.numeric_check import NumericCheck, Watched
 from optimus.plan import Plan, default_plan, lookup
 from optimus.rewriter import Validator
 
@@ -36,8 +38,15 @@ def clear_journals() -> None:
     _journals.clear()
 
 
-def compile(model: Any, *, plan: Plan | None = None, validate: Validator | str | None = None, **torch_compile_kwargs: Any) -> Any:
-    """``torch.compile(model, backend="optimus")`` with a plan and a validator; other arguments go to ``torch.compile``.
+def compile(
+    model: Any,
+    *,
+    plan: Plan | None = None,
+    validate: Validator | str | None = None,
+    numeric_check: NumericCheck | Mapping[str, Any] | None = None,
+    **torch_compile_kwargs: Any,
+) -> Any:
+    """``torch.compile(model, backend="optimus")`` with a plan, a validator and a numeric check; other arguments go to ``torch.compile``.
 
     Raises ``TypeError`` if ``backend`` is given: to keep another backend, use ``options={"compiler": name}``.
     """
@@ -45,7 +54,7 @@ def compile(model: Any, *, plan: Plan | None = None, validate: Validator | str |
         given = torch_compile_kwargs["backend"]
         raise TypeError(f"optimus.compile: backend={given!r} cannot be given; accepted is options={{'compiler': {given!r}}}")
     options = dict(torch_compile_kwargs.pop("options", None) or {})
-    options.update({k: v for k, v in (("plan", plan), ("validate", validate)) if v is not None})
+    options.update({k: v for k, v in (("plan", plan), ("validate", validate), ("numeric_check", numeric_check)) if v is not None})
     return torch.compile(model, backend=backend, options=options or None, **torch_compile_kwargs)
 
 
@@ -55,16 +64,32 @@ def backend(
     """The ``torch.compile`` backend called ``optimus``: rewrite the graph, then hand it to ``options["compiler"]``.
 
     Options: ``plan`` (a :class:`Plan`, its JSON, or a list of steps for ``Plan.of``), ``enable`` and ``disable`` (lists of
-    pattern names), ``validate``, ``compiler`` (a backend name or a callable; default ``"inductor"``). Every other option,
+    pattern names), ``validate``, ``numeric_check`` (see :class:`NumericCheck`), ``compiler`` (a backend name or a callable; default ``"inductor"``). Every other option,
     and ``mode``, is Inductor's. Raises ``ValueError`` for what none of them knows.
     """
     given = dict(options or {})
     plan = effective_plan(given.pop("plan", None), given.pop("enable", ()), given.pop("disable", ()))
     validate = resolve_validator(given.pop("validate", None))
+    given_check = given.pop("numeric_check", None)
     compiler: Compiler = given.pop("compiler", "inductor")
     finish = _compiler(compiler, mode, given)
+    check, limiter = NumericCheck.of(given_check), current()
+    observe = None if limiter is None else limiter.observer()
+    original = copy.deepcopy(gm) if check is not None or observe is not None else None
     _journals.append(Engine(gm, plan, validate).run())
-    return finish(gm, example_inputs)
+    compiled = finish(gm, example_inputs)
+    if original is not None and observe is not None:
+        compiled = observe(limiter, original, plan, validate, compiled)
+    if original is not None and check is not None:
+        compiled = Watched(check, original, compiled, plan, validate, finish, lambda: _draws_as_eager(compiler, given))
+    return compiled
+
+
+def _draws_as_eager(compiler: Compiler, options: Mapping[str, Any]) -> bool:
+    """Whether the compiled graph draws the random numbers that eager draws."""
+    import torch._inductor.config as inductor
+
+    return compiler != "inductor" or bool(options.get("fallback_random", inductor.fallback_random))
 
 
 def effective_plan(plan: Any = None, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Plan:
@@ -132,7 +157,7 @@ def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> 
         return finish
     if options or mode:
         unknown = ", ".join([*options, *(["mode"] if mode else [])])
-        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, compiler")
+        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, numeric_check, compiler")
     if callable(compiler):
         return compiler
     found: Callable[..., Any] = torch._dynamo.lookup_backend(compiler)
@@ -149,7 +174,7 @@ def _inductor_options(mode: str | None, options: dict[str, Any]) -> dict[str, An
         spelled = name.replace("-", "_")
         if spelled not in known:
             raise ValueError(
-                f"backend optimus: unknown option {name!r}; accepted are plan, enable, disable, validate, compiler and the options of Inductor"
+                f"backend optimus: unknown option {name!r}; accepted are plan, enable, disable, validate, numeric_check, compiler and the options of Inductor"
             )
         patches[spelled] = given
     return patches
@@ -169,7 +194,12 @@ class PreGradPass(CustomGraphPass):
             self.previous(graph)
         gm = graph.owning_module
         assert isinstance(gm, GraphModule)
+        limiter = current()
+        observe = None if limiter is None else limiter.observer()
+        original = copy.deepcopy(gm) if observe is not None else None
         _journals.append(Engine(gm, self.plan, self.validate).run())
+        if original is not None:
+            observe(limiter, original, self.plan, self.validate, None)
 
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with plan, options, pass code, validator, and the pass in front."""

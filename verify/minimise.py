@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
+from torch.fx import GraphModule
 
 from optimus.engine import Engine
 from optimus.limit import Limit, Limiter
@@ -17,7 +19,7 @@ from optimus.regions import Region
 from verify.differential import quiet
 from verify.fault import Fault, fault
 from verify.smaller import Sample, candidates, part, readers, surrounding
-from verify.tensors import fresh
+from optimus.copies import fresh
 
 DEPTHS = (1, 2, 4, 8, 16)
 SECONDS = 120.0
@@ -45,11 +47,17 @@ class Minimiser:
         """What rewriting changes."""
         after = copy.deepcopy(sample.gm)
         journal = Engine(after, self.plan, limiter=Limiter(limit or Limit())).run()
-        kinds = {p.name: p.exactness for p in self.plan}
         if not journal.rewrites:
             return None
+        kinds = {p.name: p.exactness for p in self.plan}
         bitwise = all(kinds[r.pattern] is Exactness.BITWISE for r in journal.rewrites)
         return fault(sample.gm.forward, after.forward, lambda: fresh(sample.inputs), bitwise=bitwise)
+
+    def between(self, before: GraphModule, after: GraphModule, inputs: Sequence[Any]) -> Fault | None:
+        """What differs between two graphs, of which the patterns of the plan have made the second."""
+        bitwise = all(p.exactness is Exactness.BITWISE for p in self.plan)
+        with quiet():
+            return fault(before.forward, after.forward, lambda: fresh(inputs), bitwise=bitwise)
 
     def run(self, sample: Sample, limit: Limit) -> Minimised | None:
         """The smallest sample with the fault that ``sample`` has under ``limit``; None if it shows none there."""

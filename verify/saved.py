@@ -5,6 +5,7 @@ Folders of the corpus, which have a ``program.py`` that makes its own inputs, ar
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import json
@@ -117,7 +118,21 @@ def load(folder: Path) -> Sample:
         raise SavedError(f"{file} cannot be run ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})") from None
     if len(graphs) != 1:
         raise SavedError(f"{file} makes {len(graphs)} graphs; accepted is a program that makes one")
+    _name_nodes(graphs[0].gm, file)
     sample = rebuilt(graphs[0].gm.graph, graphs[0].inputs)
     if sample is None:
         raise SavedError(f"{file} cannot be traced on its own inputs")
     return sample
+
+
+def _name_nodes(gm: GraphModule, file: Path) -> None:
+    """Call the operators what the program calls their results, where each line of it is one operator."""
+    (function,) = [n for n in ast.parse(file.read_text()).body if isinstance(n, ast.FunctionDef) and n.name == "program"]
+    lines = [s for s in function.body if isinstance(s, (ast.Assign, ast.Expr)) and not isinstance(s.value, ast.Constant)]
+    calls = [n for n in gm.graph.nodes if n.op in ("call_function", "call_method")]
+    if len(lines) != len(calls):
+        return
+    for line, node in zip(lines, calls, strict=True):
+        target = line.targets[0] if isinstance(line, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id != node.name and target.id not in {n.name for n in gm.graph.nodes}:
+            node._rename(target.id)

@@ -15,7 +15,7 @@ from torch.fx.node import map_arg
 from optimus.modes import modes_restored
 from optimus.values import value
 from verify.compare import USERS
-from verify.tensors import fresh
+from optimus.copies import fresh
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tensors copied, written and read as they lie in memory: strides, offsets, and which of them share memory. No pickle."""
+"""Tensors written and read as they lie in memory: strides, offsets, and which of them share memory. No pickle."""
 
 from __future__ import annotations
 
@@ -10,43 +10,10 @@ from typing import Any
 
 import torch
 
+from optimus.copies import is_stored, view
+
 FILE, BYTES = "inputs.json", "inputs.bin"
 DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
-
-
-def is_stored(given: Any) -> bool:
-    """Whether ``given`` is an ordinary strided tensor."""
-    return isinstance(given, torch.Tensor) and type(given) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and given.layout is torch.strided
-
-
-def fresh(inputs: Sequence[Any]) -> list[Any]:
-    """Copies of ``inputs`` that share memory with one another as these do, and with nothing else.
-
-    What is no ordinary tensor is cloned if it is a tensor, else taken as it is.
-    """
-    storages: dict[int, torch.UntypedStorage] = {}
-
-    def copied(given: Any) -> Any:
-        if not isinstance(given, torch.Tensor):
-            return given
-        if not is_stored(given) or given.is_conj() or given.is_neg():
-            return given.detach().clone().requires_grad_(given.requires_grad)
-        storage = given.untyped_storage()
-        if storage._cdata not in storages:
-            storages[storage._cdata] = storage.clone()
-        return _view(storages[storage._cdata], given.dtype, given.storage_offset(), given.shape, given.stride(), given.requires_grad)
-
-    with torch.no_grad():
-        return [copied(i) for i in inputs]
-
-
-def _view(
-    storage: torch.UntypedStorage, dtype: torch.dtype, offset: int, shape: Sequence[int], stride: Sequence[int], requires_grad: bool
-) -> torch.Tensor:
-    made = torch.empty(0, dtype=dtype, device=storage.device)
-    with torch.no_grad():
-        made.set_(storage, offset, tuple(shape), tuple(stride))
-    return made.requires_grad_(requires_grad)
 
 
 def write_inputs(folder: Path, inputs: Sequence[Any]) -> None:
@@ -103,5 +70,5 @@ def read_inputs(folder: Path, device: str | None = None) -> tuple[Any, ...]:
             if length:
                 ctypes.memmove(held.data_ptr(), memory[start : start + length], length)
             storages[key] = held.to(place).untyped_storage()
-        found.append(_view(storages[key], DTYPES[one["dtype"]], one["offset"], one["shape"], one["stride"], one["requires_grad"]))
+        found.append(view(storages[key], DTYPES[one["dtype"]], one["offset"], one["shape"], one["stride"], one["requires_grad"]))
     return tuple(found)

@@ -7,6 +7,7 @@ import copy
 import hashlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from optimus.modes import modes_restored
 from optimus.pattern import Exactness
 from optimus.plan import Plan, engine_digest
 from optimus.production import ENVIRONMENT as PATTERNS
-from verify.tensors import fresh
+from optimus.copies import fresh
 from verify.compare import USERS
 from verify.differential import quiet
 from verify.fault import Fault, fault
@@ -72,13 +73,11 @@ class CommandProbe:
 
     def by_hand(self, limit: Limit) -> str:
         """See :class:`Probe`."""
-        import shlex
-
         return f"{ENVIRONMENT}={shlex.quote(str(limit))} {shlex.join(self.command)}"
 
     def run(self, limit: Limit, log: Path) -> Answer:
         """See :class:`Probe`. Compile caches are off, for a graph from a cache would not be counted."""
-        record = Path(limit.record) if limit.record else log.with_suffix(".jsonl")
+        record = Path(limit.record) if limit.record else log.resolve().with_suffix(".jsonl")
         record.unlink(missing_ok=True)
         told = Limit(limit.first, limit.only, limit.without, str(record), limit.observe)
         environment = {**os.environ, ENVIRONMENT: str(told), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
@@ -145,6 +144,8 @@ class CallableProbe:
 
     def by_hand(self, limit: Limit) -> str:
         """See :class:`Probe`."""
+        if self.name:
+            return f"{ENVIRONMENT}={shlex.quote(str(limit))} optimus-verify bisect --once {shlex.quote(self.name)}"
         return f"with optimus.limit.limited(optimus.limit.Limit.parse({str(limit)!r})): {self._name().rpartition(':')[2]}()"
 
     def run(self, limit: Limit, log: Path) -> Answer:
@@ -189,7 +190,7 @@ class GraphProbe:
 
     def by_hand(self, limit: Limit) -> str:
         """See :class:`Probe`."""
-        return f"{ENVIRONMENT}='{limit}' optimus-verify bisect --once {self.name}"
+        return f"{ENVIRONMENT}={shlex.quote(str(limit))} optimus-verify bisect --once {shlex.quote(self.name)}"
 
     def run(self, limit: Limit, log: Path) -> Answer:
         """See :class:`Probe`."""
