@@ -17,7 +17,7 @@ from optimus.pattern import Exactness
 from optimus.plan import Plan
 from optimus.regions import Region
 from verify.differential import quiet
-from verify.fault import Fault, fault
+from verify.fault import Fault, faults
 from verify.smaller import Sample, candidates, part, readers, surrounding
 from optimus.copies import fresh
 
@@ -43,21 +43,21 @@ class Minimiser:
         self.deadline = time.monotonic() + seconds
         self.tried = 0
 
-    def fault(self, sample: Sample, limit: Limit | None = None) -> Fault | None:
+    def faults(self, sample: Sample, limit: Limit | None = None) -> list[Fault]:
         """What rewriting changes."""
         after = copy.deepcopy(sample.gm)
         journal = Engine(after, self.plan, limiter=Limiter(limit or Limit())).run()
         if not journal.rewrites:
-            return None
+            return []
         kinds = {p.name: p.exactness for p in self.plan}
         bitwise = all(kinds[r.pattern] is Exactness.BITWISE for r in journal.rewrites)
-        return fault(sample.gm.forward, after.forward, lambda: fresh(sample.inputs), bitwise=bitwise)
+        return faults(sample.gm.forward, after.forward, lambda: fresh(sample.inputs), bitwise=bitwise)
 
-    def between(self, before: GraphModule, after: GraphModule, inputs: Sequence[Any]) -> Fault | None:
+    def between(self, before: GraphModule, after: GraphModule, inputs: Sequence[Any]) -> list[Fault]:
         """What differs between two graphs, of which the patterns of the plan have made the second."""
         bitwise = all(p.exactness is Exactness.BITWISE for p in self.plan)
         with quiet():
-            return fault(before.forward, after.forward, lambda: fresh(inputs), bitwise=bitwise)
+            return faults(before.forward, after.forward, lambda: fresh(inputs), bitwise=bitwise)
 
     def run(self, sample: Sample, limit: Limit) -> Minimised | None:
         """The smallest sample with the fault that ``sample`` has under ``limit``; None if it shows none there."""
@@ -65,37 +65,40 @@ class Minimiser:
             return self._run(sample, limit)
 
     def _run(self, sample: Sample, limit: Limit) -> Minimised | None:
-        wanted = self.fault(sample, limit)
-        if wanted is None:
+        seen = self.faults(sample, limit)
+        if not seen:
             return None
-        start = self._cut_out(sample, limit, wanted) or sample
-        wanted = self.fault(start) or wanted
-        small = self._shrunk(start, wanted)
+        start, wanted = self._cut_out(sample, limit, min(seen, key=lambda f: f.rank))
+        small, wanted = self._shrunk(start, wanted)
         drawn = self._drawn(small, wanted)
-        return Minimised(drawn or small, self.fault(drawn or small) or wanted, drawn is not None, self.tried)
+        return Minimised(drawn or small, wanted, drawn is not None, self.tried)
 
-    def _cut_out(self, sample: Sample, limit: Limit, wanted: Fault) -> Sample | None:
-        """The region of the rewrites alone, or with as much around it as the fault needs."""
+    def _cut_out(self, sample: Sample, limit: Limit, wanted: Fault) -> tuple[Sample, Fault]:
+        """The region of the rewrites alone, or with as much around it as the fault needs; and the fault as it shows there."""
         core = rewritten_names(sample, self.plan, limit)
         grown: list[Collection[str]] = [core, readers(sample, core)]
         grown += [surrounding(sample, core, depth) for depth in DEPTHS]
         for names in grown:
             found = part(sample, names)
-            if found is not None and self._lives(found, lambda f: f.same_kind(wanted)):
-                return found
-        return None
+            alive = None if found is None else self._alive(found, wanted.same_kind)
+            if found is not None and alive is not None:
+                return found, alive
+        return sample, wanted
 
-    def _shrunk(self, sample: Sample, wanted: Fault) -> Sample:
+    def _shrunk(self, sample: Sample, wanted: Fault) -> tuple[Sample, Fault]:
         """Greedily: the first candidate that keeps the fault is gone on with, until none does."""
         again = True
         while again and time.monotonic() < self.deadline:
             again = False
             for make in candidates(sample):
                 found = make()
-                if found is not None and _smaller(found, sample) and self._lives(found, lambda f: _same(f, wanted)):
-                    sample, again = found, True
+                alive = None if found is None or not _smaller(found, sample) else self._alive(found, lambda f: _same(f, wanted))
+                if found is not None and alive is not None:
+                    sample, wanted, again = found, replace(wanted, index=alive.index, line=alive.line), True
                     break
-        return sample
+                if time.monotonic() > self.deadline:
+                    break
+        return sample, wanted
 
     def _drawn(self, sample: Sample, wanted: Fault) -> Sample | None:
         """The sample with random inputs, if these show the fault as well."""
@@ -109,12 +112,12 @@ class Minimiser:
 
         with torch.no_grad():
             drawn = replace(sample, inputs=tuple(map(draw, sample.inputs)))
-        return drawn if self._lives(drawn, lambda f: _same(f, wanted)) else None
+        return drawn if self._alive(drawn, lambda f: _same(f, wanted)) else None
 
-    def _lives(self, sample: Sample, right: Callable[[Fault], bool]) -> bool:
+    def _alive(self, sample: Sample, right: Callable[[Fault], bool]) -> Fault | None:
+        """The fault of ``sample`` that is the right one, or None."""
         self.tried += 1
-        found = self.fault(sample)
-        return found is not None and right(found)
+        return next(filter(right, self.faults(sample)), None)
 
 
 def _same(found: Fault, wanted: Fault) -> bool:

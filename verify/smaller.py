@@ -100,7 +100,7 @@ def values_of(sample: Sample, wanted: Sequence[Node]) -> list[Any]:
             graph.output([copies[n] for n in wanted])
         else:
             copies[node] = graph.node_copy(node, lambda n: copies[n])
-    graph.eliminate_dead_code(lambda n: n.op != "placeholder" and n not in {copies[w] for w in wanted} and not _does_more(n))
+    graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output") or _does_more(n))
     torch.manual_seed(0)
     with modes_restored():
         found: list[Any] = GraphModule(sample.gm, graph).forward(*fresh(sample.inputs))
@@ -170,6 +170,7 @@ def readers(sample: Sample, names: Collection[str]) -> set[str]:
 def candidates(sample: Sample) -> Iterator[Callable[[], Sample | None]]:
     """Ways to make ``sample`` smaller, the largest steps first."""
     yield from _fewer_outputs(sample)
+    yield from _without_stretches(sample)
     yield from _inputs_for_values(sample)
     yield from _bypassed(sample)
     yield from _shorter_lists(sample)
@@ -191,6 +192,16 @@ def _set_output(graph: Graph, kept: Sequence[int]) -> None:
     output.args = (tuple(returned[k] for k in kept),)
 
 
+def _without_stretches(sample: Sample) -> Iterator[Callable[[], Sample | None]]:
+    """Inputs in the place of all that a stretch of the graph computes: halves first, down to pairs."""
+    names = [n.name for n in sample.calls]
+    length = len(names) // 2
+    while length > 1:
+        for start in range(0, len(names), length):
+            yield lambda start=start, length=length: part(sample, {*names[:start], *names[start + length :]}, _returned(sample))  # type: ignore[misc]
+        length //= 2
+
+
 def _inputs_for_values(sample: Sample) -> Iterator[Callable[[], Sample | None]]:
     """An input in the place of a value that is computed; where it is used last first, so that most goes at once."""
     for node in reversed(sample.calls):
@@ -198,7 +209,7 @@ def _inputs_for_values(sample: Sample) -> Iterator[Callable[[], Sample | None]]:
             yield lambda node=node: part(sample, {n.name for n in sample.calls if n is not node}, _returned(sample, node))  # type: ignore[misc]
 
 
-def _returned(sample: Sample, without: Node) -> list[str]:
+def _returned(sample: Sample, without: Node | None = None) -> list[str]:
     return [n.name for n in sample.gm.graph.output_node().all_input_nodes if n is not without]
 
 

@@ -174,8 +174,8 @@ class Hunt:
         raise _EndError(Status.NEVER_GOOD, f"bad without any rewrite, {AGAIN + 1} times: the fault is not in a rewrite")
 
     def _again(self, good: Limit, bad: Limit, number: int) -> None:
-        """Both sides of the culprit once more."""
-        if not self.ask(bad, 1).bad or self.ask(good, 1).bad:
+        """Both sides of the culprit once more; the bad one twice, for what only takes turns."""
+        if self.ask(good, 1).bad or not self.ask(bad, 1).bad or not self.ask(bad, 2).bad:
             raise _EndError(Status.FLAKY, f"the runs next to rewrite {number} do not end the same way twice: make it deterministic first")
 
     def _needed(self, whole: Limit, prefix: Sequence[Applied]) -> list[Applied]:

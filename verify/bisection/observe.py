@@ -68,9 +68,9 @@ class _Watch:
         devices = sorted({i.device.index for i in kept if isinstance(i, torch.Tensor) and i.device.type == "cuda"})
         with torch.random.fork_rng(devices), modes_restored():
             found = Minimiser(self.chosen).between(self.original, self.rewritten, kept)
-        if found is not None:
+        if found:
             self.done = True
-            self.keep(SEEN, kept, found.line)
+            self.keep(SEEN, kept, found[0].line)
         elif not (self.folder / FIRST).exists():
             self.keep(FIRST, kept)
 

@@ -27,7 +27,7 @@ from optimus.production import ENVIRONMENT as PATTERNS
 from optimus.copies import fresh
 from verify.compare import USERS
 from verify.differential import quiet
-from verify.fault import Fault, fault
+from verify.fault import Fault, faults
 
 SKIP = 125
 """The exit code by which a command says that it cannot tell, as for ``git bisect run``."""
@@ -200,11 +200,12 @@ class GraphProbe:
         return Answer(found is not None, detail, applied)
 
     def fault(self, limit: Limit) -> tuple[Fault | None, tuple[Applied, ...]]:
-        """What differs under ``limit``, and what was applied."""
+        """What differs first under ``limit``, and what was applied."""
         after = copy.deepcopy(self.gm)
         limiter = Limiter(limit)
         Engine(after, self.plan, limiter=limiter).run()
         kinds = {p.name: p.exactness for p in self.plan}
         bitwise = all(kinds[a.pattern] is Exactness.BITWISE for a in limiter.applied)
         with quiet():
-            return fault(self.gm.forward, after.forward, lambda: fresh(self.inputs), bitwise=bitwise), tuple(limiter.applied)
+            found = faults(self.gm.forward, after.forward, lambda: fresh(self.inputs), bitwise=bitwise)
+        return next(iter(found), None), tuple(limiter.applied)

@@ -89,9 +89,10 @@ def replay(folder: Path) -> int:
     """Run the graph of a folder before and after its plan, and print what differs. 1: something; 0: nothing."""
     sample, plan = load(folder), read_plan(folder)
     minimiser = Minimiser(plan)
-    found = minimiser.fault(sample)
-    if found is not None:
-        print(found.line)
+    found = minimiser.faults(sample)
+    for fault in found:
+        print(fault.line)
+    if found:
         return 1
     journal = Engine(copy.deepcopy(sample.gm), plan, limiter=Limiter(Limit())).run()
     print(f"no difference, with {len(journal.rewrites)} rewrites")
