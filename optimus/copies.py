@@ -40,7 +40,7 @@ def _copies(inputs: Sequence[Any], apart: set[int] | None) -> list[Any]:
             return given.detach().requires_grad_(given.requires_grad)
         if storage._cdata not in storages:
             storages[storage._cdata] = storage.clone()
-        return view(storages[storage._cdata], given.dtype, given.storage_offset(), given.shape, given.stride(), given.requires_grad)
+        return view(storages[storage._cdata], given.dtype, int(given.storage_offset()), given.shape, given.stride(), given.requires_grad)
 
     with torch.no_grad():
         return [copied(i) for i in inputs]

@@ -104,7 +104,7 @@ class Applied:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Applied:
         """What :meth:`to_json` gave. Raises ``KeyError`` or ``TypeError`` for anything else."""
-        fields = {k: tuple(v) if isinstance(v, list) else v for k, v in data["rewrite"].items()}
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["rewrite"].items()}
         return cls(data["number"], data["graph"], data["identity"], Rewrite(**fields))
 
 

@@ -190,7 +190,8 @@ class Watched:
         counts["failed"] += 1
         guilty = self._guilty(kept, cotangents)
         disable = self.check.on_failure == "disable" and guilty is not None
-        failure = NumericFailure(call, what, *(guilty or (None, None)), switched_off=disable)
+        pattern, rewrite = guilty or (None, None)
+        failure = NumericFailure(call, what, pattern, rewrite, switched_off=disable)
         if disable and failure.pattern is not None:
             _off.add(failure.pattern)
         if self.check.callback is not None:
@@ -250,7 +251,14 @@ class _Backward:
     """Compares the gradients of one call: what its backward pass is given and gives is seen through hooks that change nothing."""
 
     def __init__(
-        self, owner: Watched, call: int, kept: Sequence[Any], given: Sequence[Any], expected: Sequence[Any], found: Sequence[Any], edges: Sequence[Any]
+        self,
+        owner: Watched,
+        call: int,
+        kept: Sequence[Any],
+        given: Sequence[Any],
+        expected: Sequence[Any],
+        found: Sequence[Any],
+        edges: Sequence[Any],
     ) -> None:
         self.owner, self.call, self.kept, self.given, self.expected, self.found, self.edges = owner, call, kept, given, expected, found, edges
         self.cotangents: list[torch.Tensor | None] = [None] * len(found)
@@ -285,8 +293,9 @@ class _Backward:
         for k, (one, place) in enumerate(zip(expected, self.edges, strict=True)):
             if place is not None:
                 other = grads[place]
-                zero = torch.zeros_like(one if other is None else other) if (one is None) != (other is None) else None
-                pairs.append((f"gradient of input {k}", zero if one is None else one, zero if other is None else other))
+                if one is None or other is None:  # no gradient and one of zeros are the same
+                    one, other = (torch.zeros_like(g) if f is None and g is not None else f for f, g in ((one, other), (other, one)))
+                pairs.append((f"gradient of input {k}", one, other))
         counts["checked gradients"] += 1
         wrong = first_difference(pairs, self.owner.check.tolerance)
         if wrong is not None:

@@ -157,7 +157,9 @@ def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> 
         return finish
     if options or mode:
         unknown = ", ".join([*options, *(["mode"] if mode else [])])
-        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, numeric_check, compiler")
+        raise ValueError(
+            f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, numeric_check, compiler"
+        )
     if callable(compiler):
         return compiler
     found: Callable[..., Any] = torch._dynamo.lookup_backend(compiler)
@@ -198,7 +200,7 @@ class PreGradPass(CustomGraphPass):
         observe = None if limiter is None else limiter.observer()
         original = copy.deepcopy(gm) if observe is not None else None
         _journals.append(Engine(gm, self.plan, self.validate).run())
-        if original is not None:
+        if original is not None and observe is not None:
             observe(limiter, original, self.plan, self.validate, None)
 
     def uuid(self) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -42,7 +42,7 @@ def model(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         x, z = block(x, 0.25 if k == GUILTY else 0.5)
         if k == GUILTY:
             side = z
-            x = torch.mul(torch.cos(z), 0.125) + x
+            x = torch.mul(torch.cos(torch.mul(x, 0.125)), 0.0625) + x
         if k in (50, 70, 90):
             x = wide(x, 7 if k == 70 else 6)
     return F.dropout(x, 0.1, True), side
@@ -106,11 +106,11 @@ def draws_a_number(x: torch.Tensor) -> torch.Tensor:
 
 
 def column_major(x: torch.Tensor) -> torch.Tensor:
-    return laid_out_otherwise(x)
+    return x / 8.0 if is_fake(x) else (x / 8.0).t().contiguous().t()
 
 
 def as_it_lies_in_memory(x: torch.Tensor) -> torch.Tensor:
-    return x / 8.0 if is_fake(x) else x.as_strided(x.shape, (x.shape[1], 1), x.storage_offset()) / 8.0
+    return x / 16.0 if is_fake(x) else x.as_strided(x.shape, (x.shape[1], 1), x.storage_offset()) / 16.0
 
 
 # -------------------------------------------------------------------------------------------------------------- passes
@@ -261,11 +261,11 @@ class Sloppy(Halve):
     """Two rewrites that do harm only together: one lays its result out otherwise, the other reads memory as it lies."""
 
     name = "sloppy"
-    factors = (0.5, 0.25, 0.125)
+    factors = (0.5, 0.125, 0.0625)
 
     @staticmethod
     def special(tx, x, factor):
-        return tx.call(column_major if factor == 0.25 else as_it_lies_in_memory, x)
+        return tx.call(column_major if factor == 0.125 else as_it_lies_in_memory, x)
 
 
 SLOPPY = Sloppy()

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import torch
 
 import verify
 from optimus.journal import Rewrite
-from optimus.limit import Applied
+from optimus.limit import Applied, Limit
 from optimus.plan import Plan, lookup
 from tests import planted
 from verify.bisection.hunt import Hunt, Status
@@ -203,7 +202,11 @@ class TestState:
         (tmp_path / "mine" / "thesis.tex").write_text("all of it")
         with pytest.raises(StateError, match="no folder of a bisection"), State(tmp_path / "mine", {}, fresh=True).open():
             pass
-        with State(tmp_path / "s", {"command": "a"}).open(), pytest.raises(StateError, match="in use"), State(tmp_path / "s", {"command": "a"}).open():
+        with (
+            State(tmp_path / "s", {"command": "a"}).open(),
+            pytest.raises(StateError, match="in use"),
+            State(tmp_path / "s", {"command": "a"}).open(),
+        ):
             pass
         with pytest.raises(StateError, match=r"another bisection \(other command\)"), State(tmp_path / "s", {"command": "b"}).open():
             pass
@@ -264,7 +267,8 @@ def test_two_that_do_harm_only_together(tmp_path):
     plan = Plan((lookup("mutate_cat_pass"), planted.SLOPPY))
     outcome = verify.bisect(GraphProbe(planted.captured().gm, planted.inputs(), plan), state=tmp_path / "s")
     (culprit,) = outcome.bisection.culprits
-    assert [a.rewrite.outputs for a in culprit.applied] == [(f"z_{planted.GUILTY}",), ("mul_75",)]
+    factors = {n.name: n.args[1] for n in planted.captured().gm.graph.nodes if n.target is torch.mul}
+    assert [factors[a.rewrite.outputs[0]] for a in culprit.applied] == [0.125, 0.0625]
     assert outcome.minimised[0] is not None and outcome.minimised[0].sample.size <= 8
 
 
@@ -278,7 +282,7 @@ def test_only_after_fifty_steps(tmp_path):
     assert culprit.named_in <= 2 + runs_needed(culprit.of)
     small = outcome.minimised[0]
     assert small is not None and small.sample.size <= 8 and not small.random
-    assert max(float(i.abs().max()) for i in small.sample.inputs) > 1000
+    assert max(float(i.detach().abs().max()) for i in small.sample.inputs) > 1000
 
 
 # --------------------------------------------------------------------------------------------------- commands, front ends
@@ -387,10 +391,9 @@ def test_a_real_script(tmp_path):
     done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "elements differ" in done.stdout
-    start = time.monotonic()
     again = verify.bisect(folder, state=tmp_path / "again")
-    assert again.bisection.culprits[0].guilty.pattern == "order_ignored", time.monotonic() - start
+    assert again.bisection.culprits[0].guilty.pattern == "order_ignored"
 
 
-def test_probes_describe_themselves():
-    assert CommandProbe(("python", "a b.py")).by_hand.__self__.command == ("python", "a b.py")
+def test_what_is_run_by_hand_is_quoted():
+    assert CommandProbe(("python", "a b.py")).by_hand(Limit(first=3)) == "OPTIMUS_LIMIT=first=3 python 'a b.py'"

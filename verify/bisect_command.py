@@ -45,9 +45,7 @@ def run(
     with _output(json_path) as write_json:
         tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr if json_path == "-" else sys.stdout, flush=True)  # noqa: E731
         try:
-            outcome = bisect(
-                probe, state=state, fresh=fresh, exclude=exclude, culprits=wanted, timeout_s=timeout_s, minimise_s=minimise_s, tell=tell
-            )
+            outcome = bisect(probe, state=state, fresh=fresh, exclude=exclude, culprits=wanted, timeout_s=timeout_s, minimise_s=minimise_s, tell=tell)
         except (ValueError, OSError) as error:
             raise UsageError(f"bisect: {error}") from None
         for line in summary(outcome, probe):
@@ -138,7 +136,9 @@ def _of_culprit(number: int, culprit: Culprit, probe: Probe) -> list[str]:
     lines = [f"culprit {number}: {guilty.pattern}, rewrite {guilty.number} of {culprit.of} (number {rewrite.number} of graph {guilty.graph})"]
     lines += [f"  for {', '.join(rewrite.outputs[:5])}{', ...' if len(rewrite.outputs) > 5 else ''}", *(f"  at {line}" for line in rewrite.lines[:3])]
     for other in culprit.applied[:-1]:
-        lines.append(f"  does harm only with rewrite {other.number}, {other.pattern} for {', '.join(other.rewrite.outputs[:3])} (graph {other.graph})")
+        lines.append(
+            f"  does harm only with rewrite {other.number}, {other.pattern} for {', '.join(other.rewrite.outputs[:3])} (graph {other.graph})"
+        )
     lines += [f"  good: {probe.by_hand(culprit.good)}", f"  bad:  {probe.by_hand(culprit.bad)}"]
     lines.append(f"  without it: OPTIMUS_PATTERNS=-{guilty.pattern}, or options={{'disable': ['{guilty.pattern}']}}")
     lines.append(f"  named in {culprit.named_in} runs, {culprit.runs} with those that confirm it")
@@ -149,7 +149,10 @@ def _of_graph(found: Minimised | None, folder: Path | None) -> list[str]:
     if found is None or folder is None:
         return []
     inputs = "random inputs" if found.random else "the real inputs, for random ones do not show it"
-    return [f"  cut down to {found.sample.size} operators, with {inputs}: {found.fault.line}", f"  exits with 1 while the fault lives: python {folder / 'replay.py'}"]
+    return [
+        f"  cut down to {found.sample.size} operators, with {inputs}: {found.fault.line}",
+        f"  exits with 1 while the fault lives: python {folder / 'replay.py'}",
+    ]
 
 
 def as_data(outcome: Outcome, probe: Probe) -> dict[str, Any]:
@@ -162,4 +165,3 @@ def as_data(outcome: Outcome, probe: Probe) -> dict[str, Any]:
         for c, folder, small in zip(found.culprits, outcome.folders, outcome.minimised, strict=True)
     ]
     return {"status": found.status, "message": found.message, "runs": found.runs, "problems": outcome.problems, "culprits": culprits}
-

@@ -125,7 +125,7 @@ def _run_bisect(arguments: argparse.Namespace) -> int:
 
     return bisect_command.run(
         arguments.subject,
-        state=state,
+        state=state or "",
         fresh=arguments.fresh,
         exclude=arguments.exclude,
         culprits=arguments.culprits,

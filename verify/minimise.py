@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from optimus.copies import fresh
 from optimus.engine import Engine
 from optimus.limit import Limit, Limiter
 from optimus.pattern import Exactness
@@ -19,7 +20,6 @@ from optimus.regions import Region
 from verify.differential import quiet
 from verify.fault import Fault, faults
 from verify.smaller import Sample, candidates, part, readers, surrounding
-from optimus.copies import fresh
 
 DEPTHS = (1, 2, 4, 8, 16)
 SECONDS = 120.0
@@ -88,11 +88,15 @@ class Minimiser:
     def _shrunk(self, sample: Sample, wanted: Fault) -> tuple[Sample, Fault]:
         """Greedily: the first candidate that keeps the fault is gone on with, until none does."""
         again = True
+
+        def right(found: Fault) -> bool:
+            return _same(found, wanted)
+
         while again and time.monotonic() < self.deadline:
             again = False
             for make in candidates(sample):
                 found = make()
-                alive = None if found is None or not _smaller(found, sample) else self._alive(found, lambda f: _same(f, wanted))
+                alive = None if found is None or not _smaller(found, sample) else self._alive(found, right)
                 if found is not None and alive is not None:
                     sample, wanted, again = found, replace(wanted, index=alive.index, line=alive.line), True
                     break

@@ -51,7 +51,7 @@ def _rows(gm: GraphModule) -> list[list[Node]]:
 def _texts(node: Node) -> tuple[str, str]:
     called = str(getattr(node.target, "__name__", node.target))
     name = {"placeholder": node.name, "output": "return"}.get(node.op, f"{node.name} = {called}")
-    plain = [repr(a) for a in node.args if not isinstance(a, Node) and not node.op == "output" and not _has_node(a)]
+    plain = [repr(a) for a in node.args if not isinstance(a, Node) and node.op != "output" and not _has_node(a)]
     return name, ", ".join(filter(None, [note(node), *plain]))[:60]
 
 

@@ -97,7 +97,9 @@ def _text(given: Any) -> str:
         return "None" if given is None else "..."
     if isinstance(given, (bool, int, float, complex, str, torch.dtype, torch.memory_format, torch.layout)):
         return str(given) if isinstance(given, (torch.memory_format, torch.layout)) else repr(given)
-    raise NoTextError(f"a constant of type {type(given).__name__} has no text; accepted are numbers, texts, and dtypes, devices and formats of PyTorch")
+    raise NoTextError(
+        f"a constant of type {type(given).__name__} has no text; accepted are numbers, texts, and dtypes, devices and formats of PyTorch"
+    )
 
 
 def _index(given: Any) -> str:

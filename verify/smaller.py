@@ -12,10 +12,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
+from optimus.copies import fresh
 from optimus.modes import modes_restored
 from optimus.values import value
 from verify.compare import USERS
-from optimus.copies import fresh
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def _copied(made: Graph, node: Node, nodes: dict[Node, Any]) -> Node:
     copied = made.create_node(node.op, node.target, args, kwargs, name=node.name)
     fake_args, fake_kwargs = map_arg((args, kwargs), lambda n: n.meta["example_value"])
     target: Any = node.target
-    copied.meta["example_value"] = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs) if node.op == "call_method" else target(
-        *fake_args, **fake_kwargs
+    copied.meta["example_value"] = (
+        getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs) if node.op == "call_method" else target(*fake_args, **fake_kwargs)
     )
     if "stack_trace" in node.meta:
         copied.meta["stack_trace"] = node.meta["stack_trace"]
@@ -94,7 +94,8 @@ def _live(graph: Graph) -> set[Node]:
 
 def values_of(sample: Sample, wanted: Sequence[Node]) -> list[Any]:
     """What nodes hold when the graph runs on its inputs; nothing else is kept."""
-    graph, copies = Graph(), {}
+    graph = Graph()
+    copies: dict[Node, Node] = {}
     for node in sample.gm.graph.nodes:
         if node.op == "output":
             graph.output([copies[n] for n in wanted])
@@ -228,7 +229,7 @@ def _bypass(graph: Graph, name: str, other: str) -> None:
 def _shorter_lists(sample: Sample) -> Iterator[Callable[[], Sample | None]]:
     for node in sample.calls:
         for place, given in enumerate(node.args):
-            if isinstance(given, (list, tuple)) and len(given) > 1 and all(isinstance(g, Node) for g in given):
+            if isinstance(given, (list, tuple)) and len(given) > 1 and all(isinstance(one, Node) for one in given):
                 for k in reversed(range(len(given))):
                     yield lambda node=node, place=place, k=k: _edited(sample, lambda g: _drop(g, node.name, place, k))  # type: ignore[misc]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import pairwise
 
 from optimus.limit import Applied, Limit
 from verify.bisection.probes import Answer, CannotTellError, Probe
@@ -199,6 +199,6 @@ def _said(limit: Limit) -> str:
 
 def _tiers(applied: Sequence[Applied]) -> list[list[int]]:
     """The numbers of the last rewrite of each graph, and of each pattern in a graph."""
-    pairs: Sequence[tuple[Any, Any]] = list(zip(applied, applied[1:], strict=False))
+    pairs = list(pairwise(applied))
     graphs = [k + 1 for k, (a, b) in enumerate(pairs) if a.graph != b.graph]
     return [graphs, [k + 1 for k, (a, b) in enumerate(pairs) if (a.graph, a.pattern) != (b.graph, b.pattern)]]

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 import torch
 from torch.fx import GraphModule
 
+from optimus.copies import fresh
 from optimus.engine import Engine
 from optimus.limit import ENVIRONMENT, Applied, Limit, Limiter, limited
 from optimus.modes import modes_restored
 from optimus.pattern import Exactness
 from optimus.plan import Plan, engine_digest
 from optimus.production import ENVIRONMENT as PATTERNS
-from optimus.copies import fresh
 from verify.compare import USERS
 from verify.differential import quiet
 from verify.fault import Fault, faults
@@ -87,7 +87,9 @@ class CommandProbe:
             environment[ENVIRONMENT] = str(Limit(told.first, frozenset([f"@{listed}"]), told.without, told.record, told.observe))
         with log.open("w") as output:
             try:
-                process = subprocess.Popen(self.command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+                process = subprocess.Popen(
+                    self.command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+                )
             except OSError as error:
                 raise CannotTellError(f"the command cannot be run ({error.strerror})") from None
             try:
@@ -124,7 +126,7 @@ def _recorded(record: Path) -> tuple[Applied, ...]:
     for line in record.read_text().splitlines() if record.exists() else ():
         data = json.loads(line)
         processes.setdefault(data["process"], []).extend(map(Applied.from_json, data["applied"]))
-    return tuple(max(processes.values(), key=len, default=[]))
+    return tuple(max([*processes.values(), []], key=len))
 
 
 @dataclass(frozen=True)

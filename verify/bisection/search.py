@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -69,4 +70,4 @@ def smallest_bad(items: Sequence[T], bad: Callable[[Sequence[T]], bool]) -> list
 
 def _chunks(items: Sequence[T], parts: int) -> list[list[T]]:
     bounds = [len(items) * k // parts for k in range(parts + 1)]
-    return [list(items[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [list(items[a:b]) for a, b in pairwise(bounds)]
