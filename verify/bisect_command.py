@@ -125,7 +125,10 @@ def summary(outcome: Outcome, probe: Probe) -> list[str]:
     found = outcome.bisection
     lines: list[str] = []
     for number, culprit in enumerate(found.culprits, 1):
-        lines += ["", *_of_culprit(number, culprit, probe), *_of_graph(outcome.minimised[number - 1], outcome.folders[number - 1])]
+        lines += ["", *_of_culprit(number, culprit, probe)]
+        diverged = outcome.divergences[number - 1]
+        lines += [f"  {diverged}"] if diverged else []
+        lines += _of_graph(outcome.minimised[number - 1], outcome.folders[number - 1])
     lines += ["", *outcome.problems]
     return [*lines, f"{found.status}: {found.message}; {found.runs} runs"]
 

@@ -12,7 +12,7 @@ from optimus.plan import Plan
 from verify.bisection.hunt import Bisection, Culprit, Hunt
 from verify.bisection.observe import FIRST, OBSERVER, PROBLEM, SEEN
 from verify.bisection.probes import CallableProbe, CannotTellError, CommandProbe, GraphProbe, Probe
-from verify.bisection.result import cut_down, write
+from verify.bisection.result import cut_down, divergence, write
 from verify.bisection.state import State
 from verify.minimise import Minimised
 from verify.saved import SavedError, load, read_plan
@@ -28,6 +28,7 @@ class Outcome:
     bisection: Bisection
     folders: list[Path | None] = field(default_factory=list)
     minimised: list[Minimised | None] = field(default_factory=list)
+    divergences: list[str | None] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -91,8 +92,10 @@ def _cut(outcome: Outcome, probe: Probe, culprit: Culprit, folder: Path, state: 
     """Cut one culprit down and write its folder, or say why there is none."""
     outcome.folders.append(None)
     outcome.minimised.append(None)
+    outcome.divergences.append(None)
     try:
         sample, plan = _sample(probe, culprit, state, tell)
+        outcome.divergences[-1] = divergence(sample, plan, culprit)
         tell(f"cutting down {sample.size} operators")
         found = cut_down(sample, plan, culprit, seconds=seconds)
         if found is None:

@@ -126,7 +126,10 @@ def _recorded(record: Path) -> tuple[Applied, ...]:
     for line in record.read_text().splitlines() if record.exists() else ():
         data = json.loads(line)
         processes.setdefault(data["process"], []).extend(map(Applied.from_json, data["applied"]))
-    return tuple(max([*processes.values(), []], key=len))
+    most: list[Applied] = []
+    for found in processes.values():
+        most = found if len(found) > len(most) else most
+    return tuple(most)
 
 
 @dataclass(frozen=True)

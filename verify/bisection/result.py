@@ -13,6 +13,8 @@ from optimus.engine import Engine
 from optimus.limit import Limit, Limiter
 from optimus.plan import Plan
 from verify.bisection.hunt import Culprit
+from verify.compare import USERS
+from verify.intermediates import first_divergence
 from verify.minimise import Minimised, Minimiser, rewritten_names
 from verify.picture import draw
 from verify.program_text import source
@@ -43,8 +45,24 @@ def patterns_of(culprit: Culprit, plan: Plan) -> Plan:
 
 def cut_down(sample: Sample, plan: Plan, culprit: Culprit, *, seconds: float = 120.0) -> Minimised | None:
     """The smallest graph found that shows the fault of ``culprit``; None if ``sample`` does not show it."""
+    return Minimiser(patterns_of(culprit, plan), seconds=seconds).run(sample, _there(culprit))
+
+
+def divergence(sample: Sample, plan: Plan, culprit: Culprit) -> str | None:
+    """The first value of the whole graph that the rewrites of ``culprit`` change; None where they change none on the way forward."""
+    after = copy.deepcopy(sample.gm)
+    Engine(after, patterns_of(culprit, plan), limiter=Limiter(_there(culprit))).run()
+    try:
+        found = first_divergence(sample.gm, after, sample.inputs)
+    except USERS:
+        return None
+    return None if found is None else str(found)
+
+
+def _there(culprit: Culprit) -> Limit:
+    """The rewrites of ``culprit`` and no others, in its graph by itself."""
     there = [a.identity.partition(".")[2] for a in culprit.applied if a.graph == culprit.guilty.graph]
-    return Minimiser(patterns_of(culprit, plan), seconds=seconds).run(sample, Limit(only=frozenset(f"1.{t}" for t in there)))
+    return Limit(only=frozenset(f"1.{t}" for t in there))
 
 
 def write(folder: Path, culprit: Culprit, plan: Plan, found: Minimised, by_hand: Callable[[Limit], str]) -> None:
