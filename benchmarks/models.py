@@ -11,6 +11,13 @@ from typing import Any
 import torch
 
 SPARSE, DENSE, VALUES = 26, 13, 1000
+HISTORY = 4
+TABLE = (
+    "AFM", "AFN", "AutoInt", "CCPM", "DCN", "DCNMix", "DIEN", "DIFM", "DIN", "DeepFM", "ESMM", "FiBiNET", "IFM", "MLR", "MMOE", "NFM", "ONN",
+    "PLE", "PNN", "SharedBottom", "WDL", "xDeepFM",
+)  # fmt: skip
+"""Every model of deepctr-torch."""
+WITH_HISTORY, OF_TWO_TASKS = ("DIN", "DIEN"), ("ESMM", "MMOE", "PLE", "SharedBottom")
 
 
 class Branches(torch.nn.Module):
@@ -119,10 +126,37 @@ def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tup
     torch.manual_seed(0)
     columns = [SparseFeat(f"C{k}", VALUES, embedding_dim=width) for k in range(SPARSE)]
     columns += [DenseFeat(f"I{k}", 1) for k in range(DENSE)]
-    model = getattr(models, name)(columns, columns, task="binary", device=device)
     generator = torch.Generator().manual_seed(1)
+    if name in WITH_HISTORY:
+        return _with_history(getattr(models, name), batch, width, device, generator)
+    kind = getattr(models, name)
+    if name == "MLR" or name == "PNN":
+        model = kind(columns, task="binary", device=device)
+    elif name in OF_TWO_TASKS:
+        model = kind(columns, task_types=["binary", "binary"], task_names=["ctr", "ctcvr"], device=device)
+    elif name == "AFM" or name == "CCPM":
+        model = kind(columns, columns[:SPARSE], task="binary", device=device)
+    else:
+        model = kind(columns, columns, task="binary", device=device)
     sparse = torch.randint(0, VALUES, (batch, SPARSE), generator=generator).float()
     return model, (torch.cat([sparse, torch.rand(batch, DENSE, generator=generator)], 1).to(device),)
+
+
+def _with_history(kind: Any, batch: int, width: int, device: str, generator: torch.Generator) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """A model that reads a sequence of items: of ``HISTORY`` at most, of different lengths."""
+    from deepctr_torch.inputs import DenseFeat, SparseFeat, VarLenSparseFeat
+
+    user, item = SparseFeat("user", VALUES, embedding_dim=width), SparseFeat("item", VALUES, embedding_dim=width)
+    past = SparseFeat("hist_item", VALUES, embedding_dim=width, embedding_name="item")
+    columns = [user, item, DenseFeat("score", 1), VarLenSparseFeat(past, maxlen=HISTORY, length_name="seq_length")]
+    model = kind(columns, ["item"], device=device, task="binary")
+    lengths = torch.randint(1, HISTORY + 1, (batch, 1), generator=generator)
+    history = torch.randint(1, VALUES, (batch, HISTORY), generator=generator)
+    history[torch.arange(HISTORY) >= lengths] = 0
+    known = {"user": torch.randint(0, VALUES, (batch, 1), generator=generator), "item": torch.randint(0, VALUES, (batch, 1), generator=generator)}
+    known |= {"score": torch.rand(batch, 1, generator=generator), "hist_item": history, "seq_length": lengths}
+    parts = [known[name].float() for name in model.feature_index]
+    return model, (torch.cat(parts, dim=1).to(device),)
 
 
 def _factory(name: str) -> Callable[[], Any]:

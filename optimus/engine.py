@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 from optimus.horizontal import Schedule, common_key, schedule, with_neighbourhoods
 from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
+from optimus.limit import Limiter, current
 from optimus.pattern import Decline, HorizontalPattern, Match, Pattern, VerticalPattern
 from optimus.plan import Plan, default_plan
 from optimus.rewriter import Rewriter, Transaction, Validator
@@ -56,21 +57,33 @@ class Engine:
     """One run of a plan over one graph and the graphs inside it."""
 
     def __init__(
-        self, gm: GraphModule, plan: Plan, validate: Validator | None = None, *, grad: bool | None = None, laws: frozenset[Law] = ALL_LAWS
+        self,
+        gm: GraphModule,
+        plan: Plan,
+        validate: Validator | None = None,
+        *,
+        grad: bool | None = None,
+        laws: frozenset[Law] = ALL_LAWS,
+        limiter: Limiter | None = None,
     ) -> None:
         self.gm = gm
         self.plan = plan
         self.validate = validate
         self.grad = grad
         self.laws = laws
+        self.limiter = current() if limiter is None else limiter
         self.journal = Journal(plan=str(plan))
 
     def run(self) -> Journal:
         """Apply the plan; the graph is left valid whatever happens."""
         start = time.perf_counter()
         self.journal.nodes_before = _size(self.gm)
+        if self.limiter is not None:
+            self.limiter.enter()
         for gm in _graphs(self.gm):
             self._run_graph(gm)
+        if self.limiter is not None:
+            self.limiter.leave()
         self.journal.nodes_after = _size(self.gm)
         self.journal.stopped = self.journal.stopped or "every step of the plan is settled"
         self.journal.seconds["all"] = time.perf_counter() - start
@@ -79,7 +92,7 @@ class Engine:
     def _run_graph(self, gm: GraphModule) -> None:
         if not any(tensor(n) is not None for n in gm.graph.nodes):
             return
-        rewriter = Rewriter(GraphState.of(gm.graph, self.grad), self.journal, self.validate, self.laws)
+        rewriter = Rewriter(GraphState.of(gm.graph, self.grad), self.journal, self.validate, self.laws, limiter=self.limiter)
         before = len(self.journal.rewrites)
         for kind in (HorizontalPattern, VerticalPattern):
             for pattern in self.plan:
@@ -91,7 +104,7 @@ class Engine:
 
     def _step(self, pattern: Pattern, rewriter: Rewriter) -> None:
         start = time.perf_counter()
-        if not rewriter.state.has_any(pattern.anchors):
+        if not rewriter.state.has_any(pattern.anchors) or not rewriter.admits(pattern):
             return
         if isinstance(pattern, HorizontalPattern):
             _horizontal(pattern, rewriter)
@@ -120,7 +133,7 @@ def _vertical(pattern: VerticalPattern, rewriter: Rewriter) -> None:
         refusals.clear()
         done = _sweep(pattern, rewriter, refusals, most)
         most -= done
-        if not done:
+        if not done or not rewriter.admits(pattern):
             break
     for node, refusal in refusals.items():
         rewriter.decline(pattern, node, refusal)
@@ -174,7 +187,7 @@ def _horizontal(pattern: HorizontalPattern, rewriter: Rewriter) -> None:
     refusals: dict[Node, Decline] = {}
     for _ in range(ROUNDS):
         refusals.clear()
-        if not _round(pattern, rewriter, refusals):
+        if not _round(pattern, rewriter, refusals) or not rewriter.admits(pattern):
             break
     for node, refusal in refusals.items():
         rewriter.decline(pattern, node, refusal)

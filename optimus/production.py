@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from torch.fx import Graph, GraphModule
 from optimus import below
 from optimus.engine import Engine, resolve_validator
 from optimus.journal import Journal
+from optimus.limit import cache_key, current
+from optimus.numeric_check import NumericCheck, Watched
 from optimus.packing import Packing
 from optimus.pattern import IR, HorizontalPattern, VerticalPattern
 from optimus.plan import Plan, default_plan, lookup
@@ -23,6 +26,9 @@ from optimus.rewriter import Validator
 
 ENVIRONMENT = "OPTIMUS_PATTERNS"
 """``-name`` switches a pattern off, ``+name`` on; names without sign, separated by commas: exactly these; ``none``: nothing."""
+
+OWN = "plan, enable, disable, validate, pack, numeric_check, compiler"
+"""The options of this backend."""
 
 Compiler = str | Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
@@ -40,9 +46,15 @@ def clear_journals() -> None:
 
 
 def compile(
-    model: Any, *, plan: Plan | None = None, validate: Validator | str | None = None, pack: bool | None = None, **torch_compile_kwargs: Any
+    model: Any,
+    *,
+    plan: Plan | None = None,
+    validate: Validator | str | None = None,
+    pack: bool | None = None,
+    numeric_check: NumericCheck | Mapping[str, Any] | None = None,
+    **torch_compile_kwargs: Any,
 ) -> Any:
-    """``torch.compile(model, backend="optimus")`` with a plan and a validator; other arguments go to ``torch.compile``.
+    """``torch.compile(model, backend="optimus")`` with a plan, a validator and a numeric check; other arguments go to ``torch.compile``.
 
     ``pack``: see :mod:`optimus.packing`.
     Raises ``TypeError`` if ``backend`` is given: to keep another backend, use ``options={"compiler": name}``.
@@ -51,7 +63,8 @@ def compile(
         given = torch_compile_kwargs["backend"]
         raise TypeError(f"optimus.compile: backend={given!r} cannot be given; accepted is options={{'compiler': {given!r}}}")
     options = dict(torch_compile_kwargs.pop("options", None) or {})
-    options.update({k: v for k, v in (("plan", plan), ("validate", validate), ("pack", pack)) if v is not None})
+    own = (("plan", plan), ("validate", validate), ("pack", pack), ("numeric_check", numeric_check))
+    options.update({k: v for k, v in own if v is not None})
     if options and torch_compile_kwargs.get("mode") is not None:  # of which torch.compile takes one only
         options["mode"] = torch_compile_kwargs.pop("mode")
     return torch.compile(model, backend=backend, options=options or None, **torch_compile_kwargs)
@@ -63,26 +76,50 @@ def backend(
     """The ``torch.compile`` backend called ``optimus``: rewrite the graph, then hand it to ``options["compiler"]``.
 
     Options: ``plan`` (a :class:`Plan`, its JSON, or a list of steps for ``Plan.of``), ``enable`` and ``disable`` (lists of
-    pattern names), ``validate``, ``compiler`` (a backend name or a callable; default ``"inductor"``), ``pack`` (parameters that
-    are joined on every call move into one buffer, see :mod:`optimus.packing`; default False), ``mode`` (as the argument, which
-    ``torch.compile`` takes only without options). Every other option, and ``mode``, is Inductor's. Raises ``ValueError`` for what none of them knows.
+    pattern names), ``validate``, ``numeric_check`` (see :class:`NumericCheck`), ``compiler`` (a backend name or a callable; default
+    ``"inductor"``), ``pack`` (parameters that are joined on every call move into one buffer, see :mod:`optimus.packing`; default
+    False), ``mode`` (as the argument, which ``torch.compile`` takes only without options). Every other option, and ``mode``, is
+    Inductor's. Raises ``ValueError`` for what none of them knows.
     """
     given = dict(options or {})
     mode = given.pop("mode", mode)
     plan = effective_plan(given.pop("plan", None), given.pop("enable", ()), given.pop("disable", ()))
     validate = resolve_validator(given.pop("validate", None))
+    given_check = given.pop("numeric_check", None)
     compiler: Compiler = given.pop("compiler", "inductor")
     pack = given.pop("pack", False)
     if not isinstance(pack, bool):
         raise TypeError(f"pack={pack!r} is a {type(pack).__name__}; accepted are True and False")
     finish = _compiler(compiler, mode, given, plan, _after_autograd(plan, validate))
+    check, limiter = NumericCheck.of(given_check), current()
+    observe = None if limiter is None else limiter.observer()
+    original = copy.deepcopy(gm) if check is not None or observe is not None else None
     journal = Engine(gm, plan, validate).run()
     _journals.append(journal)
+    compiled = _finished(finish, gm, example_inputs, journal, pack)
+    if original is not None and observe is not None:
+        compiled = observe(limiter, original, plan, validate, compiled)
+    if original is not None and check is not None:
+        compiled = Watched(check, original, compiled, plan, validate, finish, lambda: _draws_as_eager(compiler, given))
+    return compiled
+
+
+def _finished(
+    finish: Callable[..., Callable[..., Any]], gm: GraphModule, example_inputs: Sequence[Any], journal: Journal, pack: bool
+) -> Callable[..., Any]:
+    """``gm`` compiled by ``finish``, with packed parameters if ``pack``."""
     packing = Packing.of(gm, example_inputs, journal) if pack else None
     if packing is None:
         return finish(gm, example_inputs)
     packed, taking, inputs = packing
     return packed.call(finish(taking, inputs))
+
+
+def _draws_as_eager(compiler: Compiler, options: Mapping[str, Any]) -> bool:
+    """Whether the compiled graph draws the random numbers that eager draws."""
+    import torch._inductor.config as inductor
+
+    return compiler != "inductor" or bool(options.get("fallback_random", inductor.fallback_random))
 
 
 def effective_plan(plan: Any = None, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Plan:
@@ -147,7 +184,7 @@ def _after_autograd(plan: Plan, validate: Validator | None) -> PostGradPass | No
         if journal.rewrites or journal.declined:
             _journals.append(journal)
 
-    return PostGradPass(change, f"{chosen.digest()}:{_name(validate)}") if chosen else None
+    return PostGradPass(change, f"{chosen.digest()}:{_name(validate)}{cache_key()}") if chosen else None
 
 
 def _name(validate: Validator | None) -> str:
@@ -171,7 +208,7 @@ def _compiler(
         return finish
     if options or mode:
         unknown = ", ".join([*options, *(["mode"] if mode else [])])
-        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, pack, compiler")
+        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are {OWN}")
     partitioner = below.partitioner(compiler, plan, _journals.append)
     if callable(compiler):
         return compiler
@@ -197,9 +234,7 @@ def _inductor_options(mode: str | None, options: dict[str, Any]) -> dict[str, An
     for name, given in options.items():
         spelled = name.replace("-", "_")
         if spelled not in known:
-            raise ValueError(
-                f"backend optimus: unknown option {name!r}; accepted are plan, enable, disable, validate, pack, compiler and the options of Inductor"
-            )
+            raise ValueError(f"backend optimus: unknown option {name!r}; accepted are {OWN} and the options of Inductor")
         patches[spelled] = given
     return patches
 
@@ -218,12 +253,17 @@ class PreGradPass(CustomGraphPass):
             self.previous(graph)
         gm = graph.owning_module
         assert isinstance(gm, GraphModule)
+        limiter = current()
+        observe = None if limiter is None else limiter.observer()
+        original = copy.deepcopy(gm) if observe is not None else None
         _journals.append(Engine(gm, self.plan, self.validate).run())
+        if original is not None and observe is not None:
+            observe(limiter, original, self.plan, self.validate, None)
 
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with plan, options, pass code, validator, and the pass in front."""
         previous = self.previous.uuid() if hasattr(self.previous, "uuid") else repr(self.previous)
-        return f"{self.plan.digest()}:{_name(self.validate)}:{previous}"
+        return f"{self.plan.digest()}:{_name(self.validate)}:{previous}{cache_key()}"
 
 
 @contextlib.contextmanager

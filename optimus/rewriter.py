@@ -23,6 +23,7 @@ from optimus.fakes import QuickFakes, quick_fakes
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
 from optimus.levels import aten, clone, same_memory
+from optimus.limit import Limiter
 from optimus.operators import keeps_bits
 from optimus.pattern import Decline, Exactness, Match, Pattern, Refused
 from optimus.regions import Region, cut
@@ -217,13 +218,21 @@ class Rewriter:
     validate: Validator | None = None
     laws: frozenset[Law] = ALL_LAWS
     ordinals: dict[str, int] = field(default_factory=dict)
+    limiter: Limiter | None = None
     quick: QuickFakes | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.quick = quick_fakes(self.state.fake_mode) if not self.state.symbolic else None
 
+    def admits(self, pattern: Pattern) -> bool:
+        """Whether the limit in force lets ``pattern`` apply anywhere."""
+        return self.limiter is None or self.limiter.admits(pattern.name)
+
     def apply(self, pattern: Pattern, match: Match, build: Callable[[Transaction], None]) -> bool:
         """Carry one match out; False, with the reason in the journal, if it was given up."""
+        if self.limiter is not None and not self.limiter.allows(pattern.name, match.nodes[-1].name):
+            self.decline(pattern, match.nodes[-1], Decline("limit", f"left out by {self.limiter.limit}"[:80]))
+            return False
         tx = Transaction(self.state, match, exact=pattern.exactness is Exactness.BITWISE)
         undo: list[Callable[[], None]] = []
         try:
@@ -242,6 +251,8 @@ class Rewriter:
             self.decline(pattern, match.nodes[-1], Decline("error", f"{type(error).__name__}: {error}"))
             return False
         self._commit(pattern, tx)
+        if self.limiter is not None:
+            self.limiter.note(match.nodes[-1].name, self.journal.rewrites[-1])
         return True
 
     def decline(self, pattern: Pattern, node: Node, decline: Decline) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from verify.bisection import bisect
     from verify.differential import differential
     from verify.proof import prove
     from verify.validation import validate
 
-_HOME = {"differential": "verify.differential", "prove": "verify.proof", "validate": "verify.validation"}
+_HOME = {"bisect": "verify.bisection", "differential": "verify.differential", "prove": "verify.proof", "validate": "verify.validation"}
 
-__all__ = ["differential", "prove", "validate"]
+__all__ = ["bisect", "differential", "prove", "validate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -46,11 +46,29 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument("factory", metavar="MODULE:FACTORY", help="a function that returns (model, inputs)")
     model.add_argument("--pattern", action="append", default=[], metavar="NAME", help="use these patterns only, in this order")
     _common(model)
+    _bisect(commands.add_parser("bisect", help="find the first rewrite that makes a script, a command, a function or a saved graph go wrong"))
     return top
 
 
 def _level(to: argparse._ActionsContainer, what: str) -> None:
     to.add_argument("--ir", choices=LEVELS, metavar="LEVEL", help=f"{what}: {', '.join(LEVELS)}")
+
+
+def _bisect(to: argparse.ArgumentParser) -> None:
+    to.add_argument("--state", default="optimus-bisect", metavar="DIR", help="where runs are kept and results left (default optimus-bisect)")
+    to.add_argument("--fresh", action="store_true", help="start anew, where else a bisection that was killed is gone on with")
+    to.add_argument("--exclude", action="append", default=[], metavar="NAME", help="leave this pattern out; may be given several times")
+    to.add_argument("--culprits", default="1", metavar="NUMBER", help="how many to look for, the pattern of each left out for the next, or all")
+    to.add_argument("--timeout", metavar="TIME", help="time for each run of a command; one that takes longer ends the bisection")
+    to.add_argument("--minimise", default="2m", metavar="TIME", help="time for cutting the graph of each culprit down (default 2m)")
+    to.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
+    to.add_argument("--once", action="store_true", help="one run, under the limit in OPTIMUS_LIMIT; exit code 1 if it is bad")
+    to.add_argument(
+        "subject",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT.py | COMMAND | MODULE:FUNCTION | FOLDER",
+        help="with its arguments; a command is bad if its exit code is not 0, a function if it raises or returns False",
+    )
 
 
 def _common(to: argparse.ArgumentParser) -> None:
@@ -85,7 +103,7 @@ def _parsed(given: Sequence[str]) -> argparse.Namespace:
     """The arguments as they are given. An unknown option is told of as such: argparse may take its value for a command."""
     top = parser()
     unknown = [a for a in given if len(a) > 2 and a.startswith("--") and a.partition("=")[0] not in top._option_string_actions]
-    if unknown:
+    if unknown and given[0] != "bisect":  # which has options of its own, and those of what it runs
         top.error(f"unrecognized arguments: {' '.join(unknown)}")
     return top.parse_args(given)
 
@@ -94,6 +112,8 @@ def _run(arguments: argparse.Namespace) -> int:
     """Check the arguments, and only then load what takes long."""
     if arguments.command is None:
         return _judge(arguments)
+    if arguments.command == "bisect":
+        return _run_bisect(arguments)
     common = _common_values(arguments) if arguments.command == "model" else {}
     from verify import commands
 
@@ -102,6 +122,25 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "explain":
         return commands.explain(arguments.name)
     return commands.model(arguments.factory, arguments.pattern, **common)
+
+
+def _run_bisect(arguments: argparse.Namespace) -> int:
+    json, state = path(arguments.json, "--json", "a file, or - for standard output"), path(arguments.state, "--state", "a folder")
+    timeout_s = None if arguments.timeout is None else seconds(arguments.timeout, "--timeout")
+    minimise_s = seconds(arguments.minimise, "--minimise")
+    from verify import bisect_command
+
+    return bisect_command.run(
+        arguments.subject,
+        state=state or "",
+        fresh=arguments.fresh,
+        exclude=arguments.exclude,
+        culprits=arguments.culprits,
+        timeout_s=timeout_s,
+        minimise_s=minimise_s,
+        json_path=json,
+        once=arguments.once,
+    )
 
 
 def _judge(arguments: argparse.Namespace) -> int:

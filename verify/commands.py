@@ -424,3 +424,5 @@ def _show_model(console: Console, report: ModelReport) -> None:
         console.print(f"rolled back: {text}", style="yellow", markup=False)
     for text in report.differences[:10]:
         console.print(f"differs: {text}", style="red", markup=False)
+    if report.divergence is not None:
+        console.print(report.divergence, style="red", markup=False)

@@ -230,9 +230,22 @@ def compare(
     Where they differ in bits, ``before`` is run again on copies that lie elsewhere in memory: what does not even agree
     with itself (matrix products may depend on how their operands are aligned) is judged against float64 instead.
     """
+    return compared(before, after, make_inputs, bitwise=bitwise, private=private, seed=seed)[0]
+
+
+def compared(
+    before: Callable[..., Any],
+    after: Callable[..., Any],
+    make_inputs: Callable[[], Sequence[Any]],
+    *,
+    bitwise: bool,
+    private: frozenset[int] = frozenset(),
+    seed: int = 0,
+) -> tuple[list[str], Run, Run]:
+    """What :func:`compare` finds, and the two runs."""
     one, other = observe(before, make_inputs(), seed=seed), observe(after, make_inputs(), seed=seed)
     if not differences(one, other, bitwise=True, private=private):
-        return []
+        return [], one, other
     bitwise = bitwise and reproducible(before, make_inputs, one, seed)
     found: list[str] = []
     for nudges in (NUDGES, MORE_NUDGES):
@@ -240,7 +253,7 @@ def compare(
         found = differences(one, other, exact, bitwise=bitwise, private=private)
         if not found or exact is None:
             break
-    return found
+    return found, one, other
 
 
 def reproducible(program: Callable[..., Any], make_inputs: Callable[[], Sequence[Any]], run: Run, seed: int = 0) -> bool:

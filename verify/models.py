@@ -21,9 +21,13 @@ from optimus.regions import Region
 from verify.cache import Cache
 from verify.compare import USERS, compare
 from verify.differential import quiet
+from verify.intermediates import first_divergence
 from verify.smtlib import asked_for
 from verify.validation import TIMEOUT_S, validate_region
 from verify.verdict import Proved, Refuted, Verdict, explain, word
+
+ROUNDING = 1e-4
+"""How far an intermediate value may be off, relative to the largest of its tensor, before it is shown as the first that differs."""
 
 
 class ModelError(ValueError):
@@ -32,12 +36,13 @@ class ModelError(ValueError):
 
 @dataclass
 class ModelReport:
-    """What became of a model. ``verdicts``: of each rewrite, in order, with its pattern."""
+    """What became of a model. ``verdicts``: of each rewrite, in order, with its pattern. ``divergence``: where values part first."""
 
     journal: Journal
     verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
     rolled_back: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
+    divergence: str | None = None
     nodes_before: int = 0
     nodes_after: int = 0
     proof_seconds: float = 0.0
@@ -85,6 +90,7 @@ class ModelReport:
             "verdicts": [{"pattern": n, "verdict": word(v), "text": explain(v)} for n, v in self.verdicts],
             "declined": [{"pattern": p, "reason": r, "count": c} for (p, r), c in self.journal.reasons().items()],
             "differences": self.differences,
+            "divergence": self.divergence,
         }
 
 
@@ -129,6 +135,7 @@ def check_model(
     fired = {r.pattern for r in report.journal.rewrites}
     bitwise = all(p.exactness is Exactness.BITWISE for p in plan if p.name in fired)
     report.differences = _compare(before, found, bitwise, seed)
+    report.divergence = _divergence(before, found, 0.0 if bitwise else ROUNDING, seed) if report.differences else None
     return report
 
 
@@ -175,6 +182,12 @@ def _first_break(model: Any, inputs: tuple[Any, ...]) -> str:
     frame = reasons[0].user_stack[-1] if reasons[0].user_stack else None
     where = f" at {frame.filename}:{frame.lineno}" if frame is not None else ""
     return f" (the first break{where}: {str(reasons[0].reason).splitlines()[0]})"
+
+
+def _divergence(before: GraphModule, found: Captured, tolerance: float, seed: int) -> str | None:
+    """The first value inside that differs; None where all of them agree, as they do if only gradients differ."""
+    first = first_divergence(before, found.gm, found.inputs, tolerance=tolerance, seed=seed)
+    return None if first is None else str(first)
 
 
 def _compare(before: GraphModule, found: Captured, bitwise: bool, seed: int) -> list[str]:
