@@ -335,7 +335,8 @@ def _with_buffers(gm: GraphModule, groups: Sequence[_Group], examples: Sequence[
 
 def _copy(gm: GraphModule) -> tuple[GraphModule, dict[Node, Node]]:
     """``gm`` with a graph of its own and what AOTAutograd reads beside the graph; its nodes by those of ``gm``."""
-    graph, copies = Graph(), {}
+    graph = Graph()
+    copies: dict[Node, Node] = {}
     for node in gm.graph.nodes:
         copies[node] = graph.node_copy(node, copies.__getitem__)
         if hasattr(node, "_dynamo_source"):

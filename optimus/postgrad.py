@@ -45,9 +45,9 @@ class PostGradPass(CustomGraphPass):
 
 def aot_eager(change: Change | None, partitioner: Callable[..., Any] | None = None) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
     """The backend ``aot_eager`` with ``change`` on each of its graphs, cut apart by ``partitioner`` (default: as that backend does)."""
-    from functorch.compile import min_cut_rematerialization_partition
     from torch._dynamo.backends.common import aot_autograd
     from torch._dynamo.backends.debugging import boxed_nop
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     def compiler(graph: GraphModule, inputs: Any) -> Any:
         if change is not None:

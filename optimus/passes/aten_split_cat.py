@@ -82,7 +82,8 @@ class SplitCatAten(RunsToSections):
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
         found: Found = match.found
-        join, parts = found.join, []
+        join = found.join
+        parts: list[Node] = []
         position = 0
         for run in sorted(found.runs, key=lambda r: r.start):
             cut = found.runs[run]
