@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 from optimus.horizontal import Schedule, common_key, schedule, with_neighbourhoods
 from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
+from optimus.levels import level
 from optimus.limit import Limiter, current
 from optimus.pattern import Decline, HorizontalPattern, Match, Pattern, VerticalPattern
 from optimus.plan import Plan, default_plan
@@ -72,7 +73,7 @@ class Engine:
         self.grad = grad
         self.laws = laws
         self.limiter = current() if limiter is None else limiter
-        self.journal = Journal(plan=str(plan))
+        self.journal = Journal(plan=str(plan), ir=level(gm.graph).value)
 
     def run(self) -> Journal:
         """Apply the plan; the graph is left valid whatever happens."""

@@ -48,6 +48,8 @@ class Journal:
     """The record of one run of a plan over one graph."""
 
     plan: str = ""
+    ir: str = "torch"
+    """The level of the graph: ``torch`` or ``aten``."""
     rewrites: list[Rewrite] = field(default_factory=list)
     declined: list[Declined] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)

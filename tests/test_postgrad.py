@@ -173,7 +173,8 @@ def test_every_rewrite_is_proved_while_compiling():
     plan = Plan.of(("batch_aten_sub", {"min_fuse_set_size": 2}), ("pad_aten_mm_pass", {"everywhere": True, "k_threshold_to_pad": 1}))
 
     def program(*t):
-        return torch.mm(differences(*t), differences(*t).t())
+        joined = differences(*t)
+        return torch.mm(joined.t(), joined)
 
     xs = six()
     found = optimus.compile(program, plan=plan, validate="prove", options={"compiler": "aot_eager"})(*xs)

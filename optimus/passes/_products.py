@@ -68,3 +68,6 @@ def product_of(node: Node) -> Product | None:
 def number(size: Size) -> int | None:
     """A size as a number; None if it is none."""
     return int(size) if is_static(size) else None
+
+
+ZERO_FACTOR = "the product is not multiplied by 0: whether NaN and infinity are read then, each kernel decides for itself"

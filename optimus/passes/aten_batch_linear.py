@@ -9,6 +9,7 @@ from torch.fx import Node
 from optimus.horizontal import shape_key
 from optimus.operators import bound
 from optimus.passes._aten import aten, hand_out, stack
+from optimus.passes._products import ZERO_FACTOR
 from optimus.pattern import IR, Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
@@ -69,6 +70,11 @@ def returned(*t):
     return [torch.mm(x, y) for x, y in zip(t[:5], t[5:], strict=True)]
 
 
+@declines("zero_factor", *["m, k"] * 5, *["k, n"] * 5, "n")
+def times_zero(*t):
+    return torch.cat([torch.addmm(t[10], x, y, alpha=0) for x, y in zip(t[:5], t[5:10], strict=True)])
+
+
 @dataclass(frozen=True)
 class BatchLinearPostGrad(HorizontalPattern):
     """``mm(xk, yk), addmm(bk, xk, yk)  ->  select(bmm(cat(x[None]), cat(y[None])), k), select(baddbmm(cat(b[None]), ..), k)``
@@ -86,9 +92,12 @@ class BatchLinearPostGrad(HorizontalPattern):
     by_default = False
     anchors = frozenset({"mm", "addmm"})
     exactness = Exactness.REASSOCIATES
-    requirements = {"too_few": "at least min_fuse_set_size members of one shape stand near each other and do not need one another"}
+    requirements = {
+        "too_few": "at least min_fuse_set_size members of one shape stand near each other and do not need one another",
+        "zero_factor": ZERO_FACTOR,
+    }
     cases = (products, linears, with_matrices, scaled, two_layers)
-    declines = (four, chained, other_factors, other_biases, returned)
+    declines = (four, chained, other_factors, other_biases, returned, times_zero)
 
     @staticmethod
     def general(rule: Rule) -> None:
@@ -108,6 +117,8 @@ class BatchLinearPostGrad(HorizontalPattern):
         if node.target not in (aten.mm.default, aten.addmm.default) or tensor(node) is None:
             return None
         call = bound(node)
+        if call.args.get("alpha", 1) == 0:
+            return Decline("zero_factor")
         operands = tuple(shape_key(call.args.get(name)) for name in ("self", "mat1", "mat2"))
         return call.op, operands, call.args.get("beta"), call.args.get("alpha")
 

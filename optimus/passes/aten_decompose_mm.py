@@ -6,7 +6,7 @@ import torch
 from torch.fx import Node
 
 from optimus.passes._aten import aten
-from optimus.passes._products import Product, number, product_of
+from optimus.passes._products import ZERO_FACTOR, Product, number, product_of
 from optimus.pattern import IR, Decline, Exactness, Match, VerticalPattern, at_least, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
@@ -69,6 +69,11 @@ def complex_numbers(x, y):
     return torch.mm(x, y)
 
 
+@declines("zero_factor", "n", "m, k", "k, n")
+def times_zero(b, x, y):
+    return torch.addmm(b, x, y, alpha=0)
+
+
 @dataclass(frozen=True)
 class DecomposeMm(VerticalPattern):
     """``mm(x, y)  ->  sum(x[:, :, None] * y[None], 1)``
@@ -93,10 +98,11 @@ class DecomposeMm(VerticalPattern):
     exactness = Exactness.REASSOCIATES
     requirements = {
         "small": "the sizes are known, and such that no kernel for products pays",
+        "zero_factor": ZERO_FACTOR,
         "dtype": "the result is of a floating-point dtype, or of one of whole numbers",
     }
     cases = (product, transposed, batched, with_a_vector, not_added, half_precision, whole_numbers)
-    declines = (many_rows, long_sides, complex_numbers)
+    declines = (many_rows, long_sides, complex_numbers, times_zero)
     judged_with = {"skip_dynamic_shape_dim_check": True}
 
     min_first_dimension_decomposition: int = 10240
@@ -130,6 +136,8 @@ class DecomposeMm(VerticalPattern):
             return None
         if found.dtype not in SUPPORTED:
             return Decline("dtype", str(found.dtype))
+        if found.alpha == 0:
+            return Decline("zero_factor")
         if not self._small(found):
             return Decline("small", f"{found.batch or ''} {found.rows}, {found.inner}, {found.columns}")
         return Match((node,), node, found)

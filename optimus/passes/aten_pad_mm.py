@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from optimus.passes._aten import aten
-from optimus.passes._products import Product, number, product_of
+from optimus.passes._products import ZERO_FACTOR, Product, number, product_of
 from optimus.pattern import IR, Decline, Exactness, Match, VerticalPattern, at_least, declines, fires
 from optimus.rewriter import Transaction
 from optimus.state import GraphState
@@ -73,6 +73,11 @@ def wide_result(x, y):
     return torch.mm(x, y)
 
 
+@declines("zero_factor", "5", "m, 7", "7, 5")
+def times_zero(b, x, y):
+    return torch.addmm(b, x, y, alpha=0)
+
+
 @dataclass(frozen=True)
 class PadAtenMm(VerticalPattern):
     """``mm(x, y)  ->  slice(mm(constant_pad_nd(x), constant_pad_nd(y)))``
@@ -96,11 +101,12 @@ class PadAtenMm(VerticalPattern):
     exactness = Exactness.REASSOCIATES
     requirements = {
         "kernel": "the result is float32, float16 or bfloat16, and on a CUDA device",
+        "zero_factor": ZERO_FACTOR,
         "extents": "the number of columns, of summands, or of rows stored side by side is known, and no multiple of 16 bytes",
         "long_sum": "there are at least k_threshold_to_pad summands, and no more rows or columns than that",
     }
     cases = (product, transposed, stored_along_its_rows, batched, with_a_vector, with_a_column, batched_with_a_matrix)
-    declines = (aligned, double_precision, short_sum, wide_result)
+    declines = (aligned, double_precision, short_sum, wide_result, times_zero)
     judged_with = {"everywhere": True, "k_threshold_to_pad": 4}
 
     k_threshold_to_pad: int = 8388608
@@ -118,6 +124,8 @@ class PadAtenMm(VerticalPattern):
             return None
         if found.dtype not in ALIGNMENT or not (self.everywhere or found.cuda):
             return Decline("kernel", f"{found.dtype}")
+        if found.alpha == 0:
+            return Decline("zero_factor")
         padding = _padding(found)
         if not any(padding):
             return Decline("extents", f"{found.rows}, {found.inner} and {found.columns}")

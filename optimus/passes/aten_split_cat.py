@@ -82,9 +82,8 @@ class SplitCatAten(RunsToSections):
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
         found: Found = match.found
-        join = found.join
+        join, position = found.join, 0
         parts: list[Node] = []
-        position = 0
         for run in sorted(found.runs, key=lambda r: r.start):
             cut = found.runs[run]
             parts += join.inputs[position : run.start]

@@ -60,7 +60,6 @@ def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool
     A letter that one operand repeats reads its diagonal. ``fused``: the kernel adds a bias before it rounds. ``result``: the dtype
     in which is added up, that of the operator's result by default.
     """
-    result = use.dtype if result is None else result
     inputs, _, output = equation.partition("->")
     seen = list(zip(inputs.split(","), operands, strict=True))
     extents: dict[str, Any] = {}
@@ -70,7 +69,7 @@ def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool
             use.same(extents.setdefault(letter, extent), extent)
     summed = [c for c in extents if c not in output]
     ranges = tuple(number(extents[c]) for c in summed)
-    dtype = operands[0].dtype
+    dtype, result = operands[0].dtype, use.dtype if result is None else result
     product, total = _binary(use, "mul", dtype, dtype), use.symbol("sum", dtype, result=result)
     kernel = (use.call.op, fused, _renamed(equation), tuple(extents.values()))
 
