@@ -112,15 +112,11 @@ def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tup
     if name in WITH_HISTORY:
         return _with_history(getattr(models, name), batch, width, device, generator)
     kind = getattr(models, name)
-    if name == "MLR":
-        model = kind(columns, task="binary", device=device)
-    elif name == "PNN":
+    if name in ("MLR", "PNN"):
         model = kind(columns, task="binary", device=device)
     elif name in OF_TWO_TASKS:
         model = kind(columns, task_types=["binary", "binary"], task_names=["ctr", "ctcvr"], device=device)
-    elif name == "AFM":
-        model = kind(columns, columns[:SPARSE], task="binary", device=device)
-    elif name == "CCPM":
+    elif name in ("AFM", "CCPM"):
         model = kind(columns, columns[:SPARSE], task="binary", device=device)
     else:
         model = kind(columns, columns, task="binary", device=device)
