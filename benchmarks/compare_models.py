@@ -4,6 +4,7 @@ Every measurement runs in a process of its own and prints one JSON line: compile
 GPU), median milliseconds per step over 20 steps after 3, peak memory. ``check`` compares outputs and all gradients of the
 compiled model with eager instead, judged against float64. With ``--jobs`` above 1 several measurements compile at a time
 (compile seconds then include the crowd); when all have compiled, steps are timed in one process after the other.
+``optimus_pack`` packs parameters; ``+graphs`` behind a mode adds CUDA graphs.
 
     python -m benchmarks.compare_models --device cuda --models AutoInt,DCNMix --batch 4096 --out results.jsonl
 """
@@ -23,7 +24,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-MODES = ("check", "eager", "inductor", "inductor_own", "optimus")
+MODES = ("check", "check_pack", "eager", "inductor", "inductor_own", "optimus", "optimus_pack")
+GRAPHS = "+graphs"
 PHASES = ("inference", "training")
 OWN = ("normalization_pass", "batch_linear", "batch_layernorm", "merge_splits_pass", "split_cat_pass", "unbind_stack_pass", "unbind_cat_to_view_pass")
 RUNS, WARMUP = 20, 3
@@ -40,11 +42,17 @@ def measure(model_name: str, mode: str, phase: str, device: str, batch: int, com
     inductor.force_disable_caches = True
     model, inputs = make(model_name, batch, device=device)
     model = model.to(device).train(phase == "training")
-    if mode == "check":
-        return check(model, inputs, phase, compiler)
+    if mode in ("check", "check_pack"):
+        return check(model, inputs, phase, compiler, mode == "check_pack")
+    mode, graphs = mode.removesuffix(GRAPHS), "reduce-overhead" if mode.endswith(GRAPHS) else None
+    if mode not in MODES:
+        raise ValueError(f"mode {mode!r} is unknown; accepted are {', '.join(MODES)}, with {GRAPHS} or without")
     if mode == "inductor_own":
         inductor.pre_grad_fusion_options = {name: {} for name in OWN}
-    run = model if mode == "eager" else torch.compile(model, backend=optimus.backend if mode == "optimus" else "inductor")
+    if mode.startswith("optimus"):
+        run: Any = optimus.compile(model, pack=mode == "optimus_pack", mode=graphs)
+    else:
+        run = model if mode == "eager" else torch.compile(model, mode=graphs)
 
     def step() -> None:
         if phase == "inference":
@@ -66,13 +74,13 @@ def measure(model_name: str, mode: str, phase: str, device: str, batch: int, com
     found["ms"] = round(median_ms(step, synchronize), 3)
     if device == "cuda":
         found["peak_mb"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
-    if mode == "optimus":
+    if mode.startswith("optimus"):
         found["rewrites"] = sum(len(j.rewrites) for j in optimus.journals())
         found["passes_s"] = round(sum(j.seconds["all"] for j in optimus.journals()), 2)
     return found
 
 
-def check(model: Any, inputs: tuple[Any, ...], phase: str, compiler: str) -> dict[str, Any]:
+def check(model: Any, inputs: tuple[Any, ...], phase: str, compiler: str, pack: bool) -> dict[str, Any]:
     """What differs between eager and the compiled model, outputs and gradients, seen against float64."""
     import torch
     from torch.func import functional_call
@@ -90,14 +98,14 @@ def check(model: Any, inputs: tuple[Any, ...], phase: str, compiler: str) -> dic
         with torch.set_grad_enabled(phase == "training"):
             return functional_call(model, given, x)
 
-    values = [*(v.detach().clone().requires_grad_(v.requires_grad) for v in state.values()), *inputs]
+    values = [*state.values(), *inputs]
 
     def fresh() -> list[Any]:
-        return [v.detach().clone().requires_grad_(v.requires_grad) for v in values]
+        return [type(v)(v.detach().clone(), v.requires_grad) if isinstance(v, torch.nn.Parameter) else v.detach().clone() for v in values]
 
     with quiet():
         eager = observe(program, fresh())
-        compiled = observe(torch.compile(program, backend=optimus.backend, options={"compiler": compiler}), fresh())
+        compiled = observe(torch.compile(program, backend=optimus.backend, options={"compiler": compiler, "pack": pack}), fresh())
         exact = reference(program, fresh(), eager)
         found = differences(eager, compiled, exact, bitwise=False)
     return {
@@ -106,6 +114,7 @@ def check(model: Any, inputs: tuple[Any, ...], phase: str, compiler: str) -> dic
         "reference": exact is not None,
         "gradients": sum(g is not None for g in compiled.gradients),
         "rewrites": sum(len(j.rewrites) for j in optimus.journals()),
+        "packed": sum(len(j.packed) for j in optimus.journals()),
     }
 
 

@@ -42,6 +42,23 @@ class Branches(torch.nn.Module):
         return torch.cat(torch.unbind(torch.stack(results), dim=0), dim=1)
 
 
+class PackedBranches(torch.nn.Module):
+    """What :class:`Branches` computes, written by hand: all branches at once, each kind of parameter in one tensor."""
+
+    def __init__(self, count: int, width: int = 64) -> None:
+        super().__init__()
+        self.width = width
+        self.scale = torch.nn.Parameter(torch.ones(count, 1, width))
+        self.shift = torch.nn.Parameter(torch.zeros(count, 1, width))
+        self.weight = torch.nn.Parameter(torch.randn(count, width, width) / width**0.5)
+        self.bias = torch.nn.Parameter(torch.randn(count, 1, width) / width**0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """One result for all branches."""
+        x = torch.nn.functional.layer_norm(x, (self.width,)) * self.scale + self.shift
+        return torch.baddbmm(self.bias, x, self.weight).transpose(0, 1).flatten(1)
+
+
 class Ranking(torch.nn.Module):
     """A ranking model with the small operators that the paper finds in production models, each ``count`` times.
 
@@ -91,17 +108,18 @@ class Ranking(torch.nn.Module):
 def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     """The model class ``name`` of ``deepctr_torch.models`` in training mode, and a random batch.
 
-    ``Branches`` with a number behind it is :class:`Branches` of that many, in bfloat16, whatever the batch; ``Ranking``
-    with a number is :class:`Ranking` of that many.
+    ``Branches`` with a number behind it is :class:`Branches` of that many, in bfloat16, whatever the batch; so are
+    ``PackedBranches``; ``Ranking`` with a number is :class:`Ranking` of that many.
     """
     if name.startswith("Ranking"):
         torch.manual_seed(0)
         ranking = Ranking(int(name.removeprefix("Ranking")))
         return ranking.to(device), (torch.randn(batch, ranking.count * ranking.width, device=device),)
-    if name.startswith("Branches"):
-        count = int(name.removeprefix("Branches"))
+    if name.removeprefix("Packed").startswith("Branches"):
+        count = int(name.rpartition("Branches")[2])
         torch.manual_seed(0)
-        return Branches(count).to(torch.bfloat16), (torch.randn(count, 64, 64, dtype=torch.bfloat16, device=device),)
+        made = PackedBranches(count) if name.startswith("Packed") else Branches(count)
+        return made.to(torch.bfloat16), (torch.randn(count, 64, 64, dtype=torch.bfloat16, device=device),)
     import deepctr_torch.models as models
     from deepctr_torch.inputs import DenseFeat, SparseFeat
 
@@ -112,11 +130,11 @@ def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tup
     if name in WITH_HISTORY:
         return _with_history(getattr(models, name), batch, width, device, generator)
     kind = getattr(models, name)
-    if name in ("MLR", "PNN"):
+    if name == "MLR" or name == "PNN":
         model = kind(columns, task="binary", device=device)
     elif name in OF_TWO_TASKS:
         model = kind(columns, task_types=["binary", "binary"], task_names=["ctr", "ctcvr"], device=device)
-    elif name in ("AFM", "CCPM"):
+    elif name == "AFM" or name == "CCPM":
         model = kind(columns, columns[:SPARSE], task="binary", device=device)
     else:
         model = kind(columns, columns, task="binary", device=device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -99,7 +100,7 @@ def respell(draw: st.DrawFn, program: Program) -> Program | None:
 def spellings(step: Step, values: dict[str, Any]) -> list[Step]:
     """Other ways to write ``step``, given the values of the program."""
     keywords = dict(step.kwargs)
-    if step.target in (torch.cat, torch.concat, torch.concatenate, torch.stack):
+    if step.target in JOINS and step.args and isinstance(step.args[0], (list, tuple)):
         return _join_spellings(step, keywords, values)
     if step.target in (torch.split, "split", torch.unbind, "unbind"):
         return _cut_spellings(step, keywords, values)
@@ -177,6 +178,88 @@ def _defined_before(program: Program, step: Step) -> list[str]:
         names.append(s.name)
     values = _values(program)
     return [n for n in names if isinstance(values[n], torch.Tensor)]
+
+
+def join_whole(program: Program, step: Step) -> Program | None:
+    """A join of all pieces of a cut reads what the cut gives as it is, in one argument."""
+    if step.target not in JOINS or not step.args or not isinstance(step.args[0], (list, tuple)):
+        return None
+    taken = {s.name: s.args for s in program.steps() if s.target is operator.getitem}
+    source = next((taken[i.name][0] for i in step.args[0] if isinstance(i, Var) and i.name in taken), None)
+    return None if source is None else _swap_step(program, step, replace(step, args=(source, *step.args[1:])))
+
+
+def with_empty_vector(program: Program, step: Step) -> Program | None:
+    """A ``cat`` of an empty vector more, which it skips whatever the rank of the others."""
+    if step.target not in (torch.cat, torch.concat, torch.concatenate) or not step.args or not isinstance(step.args[0], (list, tuple)):
+        return None
+    new = Input(_fresh(program), (0,))
+    joined = _swap_step(program, step, replace(step, args=([*step.args[0], Var(new.name)], *step.args[1:])))
+    return replace(joined, inputs=(*joined.inputs, new))
+
+
+def positions_that_fall(program: Program, step: Step) -> Program | None:
+    """A cut at positions that fall: its sections overlap, or are empty."""
+    if step.target not in SECTIONED or len(step.args) < 2 or not isinstance(step.args[1], (list, tuple)) or len(step.args[1]) < 2:
+        return None
+    ends = list(itertools.accumulate(step.args[1][:-1]))
+    positions = [ends[0] + 1, *ends[:-1], ends[0] - 1][: len(ends)]
+    return _swap_step(program, step, replace(step, target=torch.tensor_split, args=(step.args[0], positions, *step.args[2:])))
+
+
+def cut_otherwise(program: Program, step: Step) -> Program | None:
+    """``split`` into sections of one for ``unbind``, and the other way round: the pieces have a dimension more, or fewer."""
+    if step.target in (torch.unbind, "unbind") and step.args:
+        dim = step.args[1] if len(step.args) > 1 else dict(step.kwargs).get("dim", 0)
+        return _swap_step(program, step, Step(step.name, torch.split, (step.args[0], 1, dim)))
+    if step.target in (torch.split, "split") and len(step.args) > 1 and step.args[1] in (1, [1] * len(_values(program)[step.name])):
+        dim = step.args[2] if len(step.args) > 2 else dict(step.kwargs).get("dim", 0)
+        return _swap_step(program, step, Step(step.name, torch.unbind, (step.args[0], dim)))
+    return None
+
+
+def uneven(program: Program, step: Step) -> Program | None:
+    """A cut whose first section gives one place to the last."""
+    if step.target not in SECTIONED or len(step.args) < 2 or not isinstance(step.args[1], (list, tuple)) or len(step.args[1]) < 2:
+        return None
+    first, *middle, last = step.args[1]
+    return None if first < 1 else _swap_step(program, step, replace(step, args=(step.args[0], [first - 1, *middle, last + 1], *step.args[2:])))
+
+
+def without_options(program: Program, step: Step) -> Program | None:
+    """A call of its first argument alone."""
+    if len(step.args) + len(step.kwargs) < 2 or step.target is operator.getitem:
+        return None
+    changed = _swap_step(program, step, replace(step, args=step.args[:1], kwargs=()))
+    return changed if step.args and runs(changed) else None
+
+
+def with_another_inside(program: Program, step: Step) -> Program | None:
+    """A join whose first input is the negative of what it was."""
+    if step.target not in JOINS or not step.args or not isinstance(step.args[0], (list, tuple)) or not isinstance(step.args[0][0], Var):
+        return None
+    new = _fresh(program)
+    joined = _swap_step(program, step, replace(step, args=([Var(new), *step.args[0][1:]], *step.args[1:])))
+    return _insert(joined, step.args[0][0].name, [Step(new, torch.neg, (step.args[0][0],))])
+
+
+def of_three_operands(program: Program, step: Step) -> Program | None:
+    """An ``einsum`` with its first operand once more."""
+    if step.target is not torch.functional.einsum or not isinstance(step.args[0], str):
+        return None
+    operands, _, result = step.args[0].partition("->")
+    given = list(step.args[1]) if isinstance(step.args[1], (list, tuple)) else list(step.args[1:])
+    return _swap_step(program, step, replace(step, args=(f"{operands},{operands.partition(',')[0]}->{result}", *given, given[0])))
+
+
+def _somewhere(change: Callable[[Program, Step], Program | None]) -> Disturbance:
+    """``change`` at a drawn step."""
+
+    def disturb(draw: st.DrawFn, program: Program) -> Program | None:
+        found = [changed for step in program.steps() if (changed := change(program, step)) is not None]
+        return _pick(draw, found) if found else None
+
+    return disturb
 
 
 def redirect(draw: st.DrawFn, program: Program) -> Program | None:
@@ -389,8 +472,19 @@ def share_input(draw: st.DrawFn, program: Program) -> Program | None:
         return None
     one = _pick(draw, program.inputs)
     other = _pick(draw, program.inputs)
-    renamed = _insert(program, None, [], {one.name: other.name})
-    return replace(renamed, inputs=tuple(i for i in renamed.inputs if i is not one or one is other))
+    return renamed(program, {one.name: other.name}) if one is not other else None
+
+
+def renamed(program: Program, names: dict[str, str]) -> Program:
+    """The program with some inputs in the place of others, which are gone."""
+    found = _insert(program, None, [], names)
+    return replace(found, inputs=tuple(i for i in found.inputs if i.name not in names))
+
+
+def forget(draw: st.DrawFn, program: Program) -> Program | None:
+    """One more value of which the graph says nothing."""
+    known = [n for n in (*(i.name for i in program.inputs), *(s.name for s in program.steps())) if n not in program.bare]
+    return replace(program, bare=program.bare | {_pick(draw, known)}) if known else None
 
 
 DISTURBANCES: tuple[Disturbance, ...] = (
@@ -409,4 +503,13 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     change_input,
     reshape_input,
     share_input,
+    forget,
+    _somewhere(join_whole),
+    _somewhere(with_empty_vector),
+    _somewhere(positions_that_fall),
+    _somewhere(cut_otherwise),
+    _somewhere(uneven),
+    _somewhere(without_options),
+    _somewhere(with_another_inside),
+    _somewhere(of_three_operands),
 )

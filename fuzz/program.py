@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import operator
 import warnings
 from collections.abc import Callable, Iterator
@@ -86,10 +87,12 @@ class Input:
             made = self._values((1, *self.shape[1:])).expand(self.shape)
         else:
             made = self._values(self.shape)
-        return made.detach().requires_grad_(self.requires_grad and self.dtype.is_floating_point)
+        return made.detach().requires_grad_(self.requires_grad and (self.dtype.is_floating_point or self.dtype.is_complex))
 
     def _values(self, shape: tuple[int, ...]) -> torch.Tensor:
         generator = torch.Generator().manual_seed(self.seed)
+        if self.dtype.is_complex:
+            return torch.complex(torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)).to(self.dtype)
         if not self.dtype.is_floating_point:
             return torch.randint(0 if self.dtype is torch.bool else -4, 5, shape, generator=generator).to(self.dtype)
         values = torch.randn(shape, generator=generator)
@@ -117,12 +120,16 @@ class Input:
 
 @dataclass(frozen=True)
 class Program:
-    """Inputs, steps, and the names of what it returns. ``origin``: the case it grew from, if any."""
+    """Inputs, steps, and the names of what it returns. ``origin``: the case it grew from, if any.
+
+    ``bare``: the values of which its graph says nothing, as graphs that were not captured by Dynamo may.
+    """
 
     inputs: tuple[Input, ...]
     body: Body
     outputs: tuple[str, ...]
     origin: str = field(default="", compare=False)
+    bare: frozenset[str] = frozenset()
 
     def make_inputs(self) -> list[torch.Tensor]:
         """Fresh input tensors."""
@@ -150,7 +157,8 @@ class Program:
 
     def __str__(self) -> str:
         inputs = "\n".join(f"{i.name} = {i.source()}" for i in self.inputs)
-        return f"{self.source()}\n\n{inputs}"
+        bare = f"\n\nwithout metadata: {', '.join(sorted(self.bare))}" if self.bare else ""
+        return f"{self.source()}\n\n{inputs}{bare}"
 
     def function(self) -> Callable[..., Any]:
         """The program as a callable."""
@@ -161,12 +169,24 @@ class Program:
 
     def graph(self) -> GraphModule:
         """The captured graph that Dynamo would make, with metadata. Raises what the program raises on fakes."""
-        with modes_restored():
+        with modes_restored(), _quiet():
             return _Builder(self).build()
 
     def keep_needed(self) -> Program:
         """The program without steps that nothing returned or written depends on, and without inputs no step reads."""
         return _prune(self)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without PyTorch's log of operators that fakes refuse: that is an answer here, and not a fault."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 MODES: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -276,12 +296,12 @@ class _Builder:
         self.fake_mode = FakeTensorMode(allow_non_fake_inputs=False)
         self.graph = Graph()
         self.nodes: dict[str, Node] = {}
+        self.fakes: dict[str, Any] = {}
 
     def build(self) -> GraphModule:
         for spec in self.program.inputs:
             node = self.graph.placeholder(spec.name)
-            node.meta["example_value"] = self.fake_mode.from_tensor(spec.make())
-            self.nodes[spec.name] = node
+            self._note(spec.name, node, self.fake_mode.from_tensor(spec.make()))
         for item in self.program.body:
             if isinstance(item, Region):
                 with self._region(item.mode):
@@ -297,12 +317,16 @@ class _Builder:
         kwargs = {k: substitute(a, lambda v: self.nodes[v.name]) for k, a in step.kwargs}
         target: Any = step.target
         node = self.graph.create_node("call_method" if isinstance(target, str) else "call_function", target, args, kwargs)
-        fakes = substitute(step.args, lambda v: self.nodes[v.name].meta["example_value"])
-        fake_kwargs = {k: substitute(a, lambda v: self.nodes[v.name].meta["example_value"]) for k, a in step.kwargs}
+        fakes = substitute(step.args, lambda v: self.fakes[v.name])
+        fake_kwargs = {k: substitute(a, lambda v: self.fakes[v.name]) for k, a in step.kwargs}
         with self.fake_mode:
             found = getattr(fakes[0], target)(*fakes[1:], **fake_kwargs) if isinstance(target, str) else target(*fakes, **fake_kwargs)
-        node.meta["example_value"] = found
-        self.nodes[step.name] = node
+        self._note(step.name, node, found)
+
+    def _note(self, name: str, node: Node, fake: Any) -> None:
+        self.nodes[name], self.fakes[name] = node, fake
+        if name not in self.program.bare:
+            node.meta["example_value"] = fake
 
     @contextlib.contextmanager
     def _region(self, mode: str) -> Iterator[None]:

@@ -7,6 +7,7 @@ draw locally, stop by a drawn flag, and keep only programs that eager runs, so t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from fuzz.disturb import DISTURBANCES, runs
 from fuzz.program import LAYOUTS, Input, Program
 from fuzz.templates import instantiate
 from optimus.capture import names
-from optimus.pattern import Case
+from optimus.pattern import Case, Pattern
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.bool)
 
@@ -46,6 +47,23 @@ def inputs(
 def tensors(shape: st.SearchStrategy[tuple[int, ...]] | None = None, dtypes: Sequence[torch.dtype] = DTYPES) -> st.SearchStrategy[torch.Tensor]:
     """Tensors of every kind that :func:`inputs` describes: zero-size, 0-d, strided, expanded, with NaN and infinities."""
     return inputs(shape=shape, dtypes=dtypes).map(Input.make)
+
+
+@st.composite
+def options(draw: st.DrawFn, pattern: Pattern) -> Pattern:
+    """``pattern``, often with other options within their legal ranges: small numbers for numbers, either of two for flags."""
+    if not draw(st.booleans()):
+        return pattern
+    chosen: dict[str, Any] = {}
+    for name, default in pattern.options().items():
+        if isinstance(default, bool):
+            chosen[name] = draw(st.booleans())
+        elif isinstance(default, int):
+            chosen[name] = draw(st.sampled_from((default, 2, 3, 1)))
+    try:
+        return replace(pattern, **chosen)
+    except (TypeError, ValueError):  # out of the range of one of them, or one that excludes another
+        return pattern
 
 
 @st.composite

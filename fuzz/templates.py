@@ -51,6 +51,21 @@ def instantiate(case: Case, sizes: Mapping[str, int], seed: int = 0) -> Program:
     return Program(inputs, _with_regions(steps), outputs, case.name)
 
 
+def symbolic_inputs(case: Case, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
+    """What the captured graph of ``case`` is called with for ``sizes``: fresh tensors, and numbers for its symbols."""
+    gm = captured(case)
+    known = _sizes(case, gm, sizes)
+    tensors = iter(_input_order(gm))
+    given: list[Any] = []
+    for node in gm.graph.find_nodes(op="placeholder"):
+        if isinstance(value(node), torch.Tensor):
+            k = next(tensors)
+            given.append(Input(f"x{k}", shape_of(case.shapes[k], sizes), dtype_of(case.shapes[k]), case.grad, seed=seed + k).make())
+        else:
+            given.append(known(value(node)))
+    return given
+
+
 def _with_regions(steps: Sequence[Step]) -> Body:
     """``steps`` with those inside a region of autocast as a :class:`Region`. Other regions stay steps that enter and leave."""
     body: list[Step | Region] = []

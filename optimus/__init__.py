@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from optimus.engine import rewrite
 from optimus.journal import Journal
+from optimus.packing import unpack
 from optimus.pattern import Case, Decline, Exactness, HorizontalPattern, Match, Pattern, VerticalPattern, declines, fires
 from optimus.plan import Plan, patterns
 from optimus.production import backend, clear_journals, compile, hooks, journals
@@ -27,5 +28,6 @@ __all__ = [
     "journals",
     "patterns",
     "rewrite",
+    "unpack",
 ]
 __version__ = "0.1.0"

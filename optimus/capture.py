@@ -191,14 +191,12 @@ def _with_relations(case: Case, fixed: Mapping[str, int]) -> Callable[..., Any]:
     related: list[tuple[int, int, Callable[..., Any], tuple[str, ...]]] = []
     for t, codes in enumerate(map(_dims, case.shapes)):
         for d, code in enumerate(codes):
-            if not code.co_names:
-                continue
             source = case.shapes[t].partition(":")[0].split(",")[d].strip()
             if source.isidentifier() and source not in case.sizes and source not in bare:
                 bare[source] = (t, d)
             else:
                 names = code.co_names
-                related.append((t, d, eval(f"lambda {', '.join(names)}: {source}"), names))  # noqa: S307
+                related.append((t, d, eval(f"lambda {', '.join(names)}: {source}"), names))  # noqa: S307 - a number alone makes one of the extent
 
     def program(*args: Any) -> Any:
         tensors, sizes = args[:count], {**literals(), **dict(zip(free, args[count:], strict=True))}

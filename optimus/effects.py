@@ -77,11 +77,12 @@ def _of_unknown(node: Node) -> Effects:
     return _opaque(node)
 
 
-def attaches_hook(node: Node) -> bool:
-    """Whether ``node`` attaches something to its first argument, which that tensor alone then has."""
+def attaches_hook(node: Node, name: str) -> bool:
+    """Whether ``node``, an operator called ``name``, attaches something to its first argument, which that tensor alone then has."""
     target: Any = node.target
-    name = target.name() if isinstance(target, HigherOrderOperator) else target if node.op == "call_method" else getattr(target, "__name__", "")
-    return node.op in ("call_function", "call_method") and bool(node.args) and name in HOOKS
+    if isinstance(target, HigherOrderOperator):
+        name = target.name()
+    return name in HOOKS and node.op in ("call_function", "call_method") and bool(node.args)
 
 
 NORMS = {"norm", "vector_norm", "linalg_vector_norm", "linalg_norm", "dist", "pairwise_distance", "normalize", "renorm"}
@@ -99,6 +100,8 @@ def passes_gradients(node: Node) -> bool:
         plain = graphs and "autograd_function" not in target.name()
         return bool(plain) and all(passes_gradients(n) for g in graphs for n in g.graph.nodes if n.op.startswith("call"))
     if node.op not in ("call_function", "call_method"):
+        return True
+    if target is operator.getitem:
         return True
     call = bind(node)
     name = call.op if call is not None else str(getattr(target, "__name__", target))

@@ -24,7 +24,9 @@ ROUNDS = 20  # horizontal rounds at most: each needs a group that the previous o
 
 
 def rewrite(gm: GraphModule, plan: Plan | None = None, *, validate: Validator | str | None = None, grad: bool | None = None) -> Journal:
-    """Apply ``plan`` (default: every built-in pattern of Torch-IR) to ``gm`` in place.
+    """Apply ``plan`` (default: the built-in patterns that are on by default) to ``gm`` in place.
+
+    Those of its patterns run that are for the level of ``gm``: ATen-IR where nodes keep their fakes as ``val``, else Torch-IR.
 
     ``validate``: a callable that judges each region before it is kept, or the name of one in the entry-point group
     ``optimus.validators``. ``grad``: the grad mode at the entry of the graph (default: the one in force).
@@ -94,7 +96,7 @@ class Engine:
         before = len(self.journal.rewrites)
         for kind in (HorizontalPattern, VerticalPattern):
             for pattern in self.plan:
-                if isinstance(pattern, kind):
+                if isinstance(pattern, kind) and pattern.ir is rewriter.state.ir:
                     self._step(pattern, rewriter)
         if len(self.journal.rewrites) > before:
             gm.graph.lint()
@@ -145,10 +147,11 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     """
     done = 0
     state = rewriter.state
+    anchors, op_of = pattern.anchors, state.ops.get
     node = next(iter(state.graph.nodes))
     while node.op != "output":
         following = node.next
-        if state.ops.get(node) in pattern.anchors:
+        if op_of(node) in anchors:
             found = _asked(partial(pattern.find, node, state))
             if isinstance(found, Decline):
                 refusals[node] = found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,6 +14,7 @@ from optimus.operators import bind
 from optimus.values import Size, same_size, tensor, value, wrap
 
 SPLITS = frozenset({"split", "split_with_sizes", "chunk", "tensor_split"})
+CUTS = SPLITS | {"unbind"}
 JOINS = frozenset({"cat", "stack"})
 
 
@@ -70,7 +72,7 @@ class Run:
 def cut_of(node: Node) -> Cut | None:
     """The cut that ``node`` makes, or None."""
     call = bind(node)
-    if call is None or call.writes or call.op not in SPLITS | {"unbind"}:
+    if call is None or call.op not in CUTS or call.writes:
         return None
     source, pieces = call["self"], value(node)
     fake = tensor(source)
@@ -90,26 +92,26 @@ def cut_of(node: Node) -> Cut | None:
 def join_of(node: Node) -> Join | None:
     """The join that ``node`` makes, or None: also for inputs of unequal rank (``cat`` skips empty vectors) or unknown ones."""
     call = bind(node)
-    if call is None or call.writes or call.op not in JOINS:
+    if call is None or call.op not in JOINS or call.writes:
         return None
     inputs, result = call["tensors"], tensor(node)
     if result is None or not isinstance(inputs, (tuple, list)) or not inputs:
         return None
-    ranks = {t.dim() for i in inputs if (t := tensor(i)) is not None}
+    ranks = {None if (t := tensor(i)) is None else t.dim() for i in inputs}
     expected = result.dim() - (call.op == "stack")
     dim = wrap(call["dim"], result.dim())
-    if ranks != {expected} or dim is None or any(tensor(i) is None for i in inputs):
+    if ranks != {expected} or dim is None:
         return None
     return Join(node, "cat" if call.op == "cat" else "stack", tuple(inputs), dim)
 
 
 def piece_index(node: Node) -> int | None:
     """Which result of its one argument ``node`` takes, counted from the front; None if it is no such ``getitem``."""
-    call = bind(node)
-    if call is None or call.op != "getitem" or not isinstance(call["self"], Node):
+    args = node.args
+    if node.target is not operator.getitem or len(args) != 2 or not isinstance(args[0], Node):
         return None
-    pieces = value(call["self"])
-    return wrap(call["index"], len(pieces)) if isinstance(pieces, (tuple, list)) else None
+    pieces = value(args[0])
+    return wrap(args[1], len(pieces)) if isinstance(pieces, (tuple, list)) else None
 
 
 def runs(inputs: Sequence[Node], pieces: dict[Node, int]) -> list[Run]:

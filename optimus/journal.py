@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -53,6 +54,8 @@ class Journal:
     nodes_before: int = 0
     nodes_after: int = 0
     stopped: str = ""
+    packed: list[str] = field(default_factory=list)
+    """The groups of parameters that were packed into buffers."""
 
     def counts(self) -> Counter[str]:
         """Rewrites per pattern."""
@@ -75,7 +78,7 @@ class Journal:
 
     def __str__(self) -> str:
         head = f"{len(self.rewrites)} rewrites, {self.nodes_before} nodes became {self.nodes_after}; {self.stopped or 'not run'}"
-        lines = [head, *map(str, self.rewrites)]
+        lines = [head, *map(str, self.rewrites), *(f"packed {group}" for group in self.packed)]
         lines += [f"{pattern} declined {count} times: {reason}" for (pattern, reason), count in sorted(self.reasons().items())]
         return "\n".join(lines)
 
@@ -83,8 +86,11 @@ class Journal:
 def source_line(node: Node) -> str | None:
     """The line of the model that made ``node``, as ``file:line code``, or None if the graph does not say."""
     trace: Any = node.meta.get("stack_trace")
-    if not isinstance(trace, str):
-        return None
+    return _last_frame(trace) if isinstance(trace, str) else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _last_frame(trace: str) -> str | None:
     frames = [line.strip() for line in trace.strip().splitlines()]
     places = [i for i, line in enumerate(frames) if line.startswith("File ")]
     if not places:

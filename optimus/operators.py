@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, ref
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
@@ -109,11 +109,11 @@ def bind(node: Node) -> Call | None:
     if node.op not in ("call_function", "call_method"):
         return None
     args, kwargs = node.args, node.kwargs
-    known = _bound.get(node)
+    known = _bound.get(ref(node))
     if known is not None and known[0] is args and known[1] is kwargs:
         return known[2]
     call = _bind_function(node) if node.op == "call_function" else _bind_method(node, str(node.target))
-    _bound[node] = (args, kwargs, call)
+    _bound[ref(node, _forget)] = (args, kwargs, call)
     return call
 
 
@@ -133,11 +133,17 @@ DUNDERS = {
 """What Python's operators are called as methods, such as ``__truediv__``."""
 
 # FX replaces a node's arguments as a whole, so a call is known as long as they are the same objects.
-_bound: WeakKeyDictionary[Node, tuple[Any, Any, Call | None]] = WeakKeyDictionary()
+_bound: dict[ReferenceType[Node], tuple[Any, Any, Call | None]] = {}
+
+
+def _forget(node: ReferenceType[Node]) -> None:
+    _bound.pop(node, None)
 
 
 def _bind_function(node: Node) -> Call | None:
     target: Any = node.target
+    if target is operator.getitem:
+        return _bind_arithmetic(node, "getitem")
     if isinstance(target, OpOverload):  # a number may stand for a tensor, as if another overload had been called
         return _from_schema(node, (target, *_overloads(target.overloadpacket)), base_name(target))
     if isinstance(target, OpOverloadPacket):
@@ -150,7 +156,7 @@ def _bind_function(node: Node) -> Call | None:
     name = getattr(target, "__name__", None)
     if name is None:
         return None
-    if inspect.ismethoddescriptor(target):  # torch.Tensor.add and the like
+    if _is_method(target):  # torch.Tensor.add and the like
         return _bind_method(node, name)
     if target is torch.functional.einsum:
         return _bind_einsum(node)
@@ -210,6 +216,11 @@ def _bind_einsum(node: Node) -> Call | None:
     return Call("einsum", {"equation": node.args[0], "tensors": operands})
 
 
+@functools.lru_cache(maxsize=4096)
+def _is_method(target: Any) -> bool:
+    return inspect.ismethoddescriptor(target)
+
+
 @functools.cache
 def _signature(target: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(target)
@@ -217,12 +228,9 @@ def _signature(target: Callable[..., Any]) -> inspect.Signature:
 
 def _bind_python(node: Node, target: Callable[..., Any], op: str) -> Call | None:
     """A Python-level function of ``torch.nn.functional`` or ``torch.functional``."""
-    try:
-        bound = _signature(target).bind(*node.args, **_canonical_names(node.kwargs, _signature(target).parameters))
-    except TypeError:
+    args = _named(_signature(target), node.args, node.kwargs)
+    if args is None:
         return None
-    bound.apply_defaults()
-    args = dict(bound.arguments)
     args.pop("_stacklevel", None)
     inplace, out = args.pop("inplace", False), args.pop("out", None)
     if inplace not in (True, False):
@@ -241,6 +249,22 @@ def _bind_python(node: Node, target: Callable[..., Any], op: str) -> Call | None
         writes.append("weight")
     random = op in RANDOM_FUNCTIONS
     return Call(op, args, tuple(writes), random)
+
+
+def _named(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The arguments of a call by name, defaults filled in; None where they do not fit."""
+    parameters = signature.parameters
+    if not kwargs and len(args) <= len(parameters) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values()):
+        later = list(parameters.values())[len(args) :]
+        if any(p.default is p.empty for p in later):
+            return None
+        return {**dict(zip(parameters, args, strict=False)), **{p.name: p.default for p in later}}
+    try:
+        bound = signature.bind(*args, **_canonical_names(kwargs, parameters))
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    return dict(bound.arguments)
 
 
 def _canonical_names(kwargs: Mapping[str, Any], accepted: Mapping[str, Any]) -> dict[str, Any]:
@@ -305,6 +329,8 @@ class _Schema:
     by_name: Mapping[str, int] = field(hash=False)
     random: bool
     out: bool
+    only_list: int | None
+    """The position of the one parameter that is a list."""
 
 
 @functools.cache
@@ -312,7 +338,9 @@ def _schema(overload: OpOverload) -> _Schema:
     parameters = tuple(_parameter(a) for a in overload._schema.arguments)
     random = torch.Tag.nondeterministic_seeded in overload.tags
     out = any(p.name == "out" or (p.written and p.keyword_only) for p in parameters)
-    return _Schema(overload, parameters, {p.name: i for i, p in enumerate(parameters)}, random, out)
+    lists = [i for i, p in enumerate(parameters) if p.accepts == "list"]
+    only_list = lists[0] if len(lists) == 1 else None
+    return _Schema(overload, parameters, {p.name: i for i, p in enumerate(parameters)}, random, out, only_list)
 
 
 def _parameter(argument: Any) -> _Parameter:
@@ -346,7 +374,7 @@ def _bind_to(schema: _Schema, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     if schema.out and not any(p.written and p.name in kwargs for p in schema.parameters if p.keyword_only):
         return None
     parameters = schema.parameters
-    args = _gather_varargs(parameters, args)
+    args = _gather_varargs(schema, args)
     if len(args) > len(parameters):
         return None
     bound: dict[str, Any] = {}
@@ -369,12 +397,11 @@ def _bind_to(schema: _Schema, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     return bound
 
 
-def _gather_varargs(parameters: tuple[_Parameter, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _gather_varargs(schema: _Schema, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """``x.view(2, 3)`` and ``x.permute(1, 0)`` pass their one list as loose numbers."""
-    lists = [i for i, p in enumerate(parameters) if p.accepts == "list"]
-    if len(lists) != 1 or len(args) <= lists[0] or _is_list(args[lists[0]]):
+    parameters, first = schema.parameters, schema.only_list
+    if first is None or len(args) <= first or _is_list(args[first]):
         return args
-    first = lists[0]
     later = sum(not p.keyword_only for p in parameters[first + 1 :])
     loose = args[first:]
     if parameters[first].scalar_for_list and len(loose) <= 1 + later and later:
@@ -395,6 +422,8 @@ def _is_tensor(given: Any) -> bool:
 def _fits(parameter: _Parameter, given: Any) -> bool:
     if given is None:
         return parameter.optional
+    if isinstance(given, Node) and isinstance(value(given), torch.Tensor):
+        return parameter.accepts == "tensor"
     is_list = isinstance(given, (list, tuple, torch.Size))
     if isinstance(given, Node):
         found = value(given)

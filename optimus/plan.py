@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from optimus.pattern import Pattern
+from optimus.pattern import IR, Pattern
 
 Step = Pattern | str | tuple[str, Mapping[str, Any]]
 
@@ -43,6 +43,10 @@ class Plan:
     def without(self, *names: str) -> Plan:
         """This plan less the patterns called ``names``."""
         return Plan(tuple(s for s in self.steps if s.name not in names))
+
+    def at(self, ir: IR) -> Plan:
+        """The patterns of this plan that are for graphs of one level."""
+        return Plan(tuple(s for s in self.steps if s.ir is ir))
 
     def to_json(self) -> str:
         """The plan as a JSON list of ``{"pattern": name, "options": {...}}``."""
@@ -102,7 +106,7 @@ def replace_options(pattern: Pattern, options: Mapping[str, Any]) -> Pattern:
 
 def lookup(name: str) -> Pattern:
     """The pattern called ``name`` with default options. Raises ``ValueError``, with the nearest names, if there is none."""
-    known = patterns()
+    known = {**patterns(), **lower_patterns()}
     if name not in known:
         near = get_close_matches(name, known, n=3, cutoff=0.4)
         raise ValueError(f"unknown pattern {name!r}; " + (f"nearest are {', '.join(near)}" if near else f"accepted are {', '.join(known)}"))
@@ -127,8 +131,18 @@ def patterns() -> Mapping[str, Pattern]:
     return MappingProxyType(found)
 
 
+@functools.cache
+def lower_patterns() -> Mapping[str, Pattern]:
+    """The built-in patterns, by name, that run below the graphs of operators (see :mod:`optimus.below`) and are steps of a plan all the same."""
+    from types import MappingProxyType
+
+    from optimus.passes import LOWER
+
+    return MappingProxyType({p.name: p for p in LOWER})
+
+
 def default_plan() -> Plan:
-    """The built-in patterns of Torch-IR that are on by default, in their order."""
+    """The built-in patterns that are on by default, in their order."""
     from optimus.passes import BUILT_IN
 
     return Plan(tuple(p for p in BUILT_IN if p.by_default))

@@ -13,15 +13,22 @@ import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch.fx import Graph, GraphModule
 
+from optimus import below
 from optimus.engine import Engine, resolve_validator
 from optimus.journal import Journal
 from optimus.limit import cache_key, current
 from optimus.numeric_check import NumericCheck, Watched
+from optimus.packing import Packing
+from optimus.pattern import IR, HorizontalPattern, VerticalPattern
 from optimus.plan import Plan, default_plan, lookup
+from optimus.postgrad import HOOK, PostGradPass, aot_eager
 from optimus.rewriter import Validator
 
 ENVIRONMENT = "OPTIMUS_PATTERNS"
 """``-name`` switches a pattern off, ``+name`` on; names without sign, separated by commas: exactly these; ``none``: nothing."""
+
+OWN = "plan, enable, disable, validate, pack, numeric_check, compiler"
+"""The options of this backend."""
 
 Compiler = str | Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
@@ -43,18 +50,23 @@ def compile(
     *,
     plan: Plan | None = None,
     validate: Validator | str | None = None,
+    pack: bool | None = None,
     numeric_check: NumericCheck | Mapping[str, Any] | None = None,
     **torch_compile_kwargs: Any,
 ) -> Any:
     """``torch.compile(model, backend="optimus")`` with a plan, a validator and a numeric check; other arguments go to ``torch.compile``.
 
+    ``pack``: see :mod:`optimus.packing`.
     Raises ``TypeError`` if ``backend`` is given: to keep another backend, use ``options={"compiler": name}``.
     """
     if "backend" in torch_compile_kwargs:
         given = torch_compile_kwargs["backend"]
         raise TypeError(f"optimus.compile: backend={given!r} cannot be given; accepted is options={{'compiler': {given!r}}}")
     options = dict(torch_compile_kwargs.pop("options", None) or {})
-    options.update({k: v for k, v in (("plan", plan), ("validate", validate), ("numeric_check", numeric_check)) if v is not None})
+    own = (("plan", plan), ("validate", validate), ("pack", pack), ("numeric_check", numeric_check))
+    options.update({k: v for k, v in own if v is not None})
+    if options and torch_compile_kwargs.get("mode") is not None:  # of which torch.compile takes one only
+        options["mode"] = torch_compile_kwargs.pop("mode")
     return torch.compile(model, backend=backend, options=options or None, **torch_compile_kwargs)
 
 
@@ -64,25 +76,43 @@ def backend(
     """The ``torch.compile`` backend called ``optimus``: rewrite the graph, then hand it to ``options["compiler"]``.
 
     Options: ``plan`` (a :class:`Plan`, its JSON, or a list of steps for ``Plan.of``), ``enable`` and ``disable`` (lists of
-    pattern names), ``validate``, ``numeric_check`` (see :class:`NumericCheck`), ``compiler`` (a backend name or a callable; default ``"inductor"``). Every other option,
-    and ``mode``, is Inductor's. Raises ``ValueError`` for what none of them knows.
+    pattern names), ``validate``, ``numeric_check`` (see :class:`NumericCheck`), ``compiler`` (a backend name or a callable; default
+    ``"inductor"``), ``pack`` (parameters that are joined on every call move into one buffer, see :mod:`optimus.packing`; default
+    False), ``mode`` (as the argument, which ``torch.compile`` takes only without options). Every other option, and ``mode``, is
+    Inductor's. Raises ``ValueError`` for what none of them knows.
     """
     given = dict(options or {})
+    mode = given.pop("mode", mode)
     plan = effective_plan(given.pop("plan", None), given.pop("enable", ()), given.pop("disable", ()))
     validate = resolve_validator(given.pop("validate", None))
     given_check = given.pop("numeric_check", None)
     compiler: Compiler = given.pop("compiler", "inductor")
-    finish = _compiler(compiler, mode, given)
+    pack = given.pop("pack", False)
+    if not isinstance(pack, bool):
+        raise TypeError(f"pack={pack!r} is a {type(pack).__name__}; accepted are True and False")
+    finish = _compiler(compiler, mode, given, plan, _after_autograd(plan, validate))
     check, limiter = NumericCheck.of(given_check), current()
     observe = None if limiter is None else limiter.observer()
     original = copy.deepcopy(gm) if check is not None or observe is not None else None
-    _journals.append(Engine(gm, plan, validate).run())
-    compiled = finish(gm, example_inputs)
+    journal = Engine(gm, plan, validate).run()
+    _journals.append(journal)
+    compiled = _finished(finish, gm, example_inputs, journal, pack)
     if original is not None and observe is not None:
         compiled = observe(limiter, original, plan, validate, compiled)
     if original is not None and check is not None:
         compiled = Watched(check, original, compiled, plan, validate, finish, lambda: _draws_as_eager(compiler, given))
     return compiled
+
+
+def _finished(
+    finish: Callable[..., Callable[..., Any]], gm: GraphModule, example_inputs: Sequence[Any], journal: Journal, pack: bool
+) -> Callable[..., Any]:
+    """``gm`` compiled by ``finish``, with packed parameters if ``pack``."""
+    packing = Packing.of(gm, example_inputs, journal) if pack else None
+    if packing is None:
+        return finish(gm, example_inputs)
+    packed, taking, inputs = packing
+    return packed.call(finish(taking, inputs))
 
 
 def _draws_as_eager(compiler: Compiler, options: Mapping[str, Any]) -> bool:
@@ -145,9 +175,30 @@ def _from_environment(plan: Plan, text: str) -> Plan:
     return _switch(plan, [w[1:] for w in words if w[0] == "+"], [w[1:] for w in words if w[0] == "-"])
 
 
-def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
+def _after_autograd(plan: Plan, validate: Validator | None) -> PostGradPass | None:
+    """The patterns of ATen-IR as a pass on graphs behind autograd; None if the plan has none."""
+    chosen = Plan(tuple(p for p in plan.at(IR.ATEN) if isinstance(p, (HorizontalPattern, VerticalPattern))))
+
+    def change(gm: GraphModule) -> None:
+        journal = Engine(gm, chosen, validate).run()
+        if journal.rewrites or journal.declined:
+            _journals.append(journal)
+
+    return PostGradPass(change, f"{chosen.digest()}:{_name(validate)}{cache_key()}") if chosen else None
+
+
+def _name(validate: Validator | None) -> str:
+    return str(getattr(validate, "__qualname__", validate))
+
+
+def _compiler(
+    compiler: Compiler, mode: str | None, options: dict[str, Any], plan: Plan, later: PostGradPass | None
+) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
     if compiler == "inductor":
         patches = _inductor_options(mode, options)
+        patches |= below.inductor_patches(plan, _journals.append, patches)
+        if later is not None:
+            patches[HOOK] = _behind(patches.get(HOOK), later)
 
         def finish(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
             from torch._inductor.compile_fx import compile_fx
@@ -157,13 +208,21 @@ def _compiler(compiler: Compiler, mode: str | None, options: dict[str, Any]) -> 
         return finish
     if options or mode:
         unknown = ", ".join([*options, *(["mode"] if mode else [])])
-        raise ValueError(
-            f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are plan, enable, disable, validate, numeric_check, compiler"
-        )
+        raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are {OWN}")
+    partitioner = below.partitioner(compiler, plan, _journals.append)
     if callable(compiler):
         return compiler
+    if compiler == "aot_eager" and (later is not None or partitioner is not None):
+        return aot_eager(None if later is None else later.change, partitioner)
     found: Callable[..., Any] = torch._dynamo.lookup_backend(compiler)
     return found
+
+
+def _behind(chosen: Any, later: PostGradPass) -> PostGradPass:
+    """``later`` behind the pass of the user: ``chosen`` for this compile, or else the one in Inductor's settings."""
+    import torch._inductor.config as inductor
+
+    return PostGradPass(later.change, later.identity, getattr(inductor, HOOK) if chosen is None else chosen)
 
 
 def _inductor_options(mode: str | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -175,9 +234,7 @@ def _inductor_options(mode: str | None, options: dict[str, Any]) -> dict[str, An
     for name, given in options.items():
         spelled = name.replace("-", "_")
         if spelled not in known:
-            raise ValueError(
-                f"backend optimus: unknown option {name!r}; accepted are plan, enable, disable, validate, numeric_check, compiler and the options of Inductor"
-            )
+            raise ValueError(f"backend optimus: unknown option {name!r}; accepted are {OWN} and the options of Inductor")
         patches[spelled] = given
     return patches
 
@@ -206,7 +263,7 @@ class PreGradPass(CustomGraphPass):
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with plan, options, pass code, validator, and the pass in front."""
         previous = self.previous.uuid() if hasattr(self.previous, "uuid") else repr(self.previous)
-        return f"{self.plan.digest()}:{getattr(self.validate, '__qualname__', self.validate)}:{previous}{cache_key()}"
+        return f"{self.plan.digest()}:{_name(self.validate)}:{previous}{cache_key()}"
 
 
 @contextlib.contextmanager
@@ -219,6 +276,11 @@ def hooks(
     previous = inductor.pre_grad_custom_pass
     if isinstance(previous, (list, tuple)):
         raise TypeError("optimus.hooks: pre_grad_custom_pass is a list already; accepted is one pass, or None")
-    added = PreGradPass(effective_plan(plan, enable, disable), resolve_validator(validate), previous)
-    with inductor.patch(pre_grad_custom_pass=added):
+    chosen, judge = effective_plan(plan, enable, disable), resolve_validator(validate)
+    added: dict[str, Any] = {"pre_grad_custom_pass": PreGradPass(chosen, judge, previous)}
+    added |= below.inductor_patches(chosen, _journals.append, {})
+    later = _after_autograd(chosen, judge)
+    if later is not None:
+        added[HOOK] = _behind(None, later)
+    with inductor.patch(added):
         yield

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,8 +19,10 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.node import map_arg
 
 from optimus.effects import PURE
+from optimus.fakes import QuickFakes, quick_fakes
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
+from optimus.levels import aten, clone, same_memory
 from optimus.limit import Limiter
 from optimus.operators import keeps_bits
 from optimus.pattern import Decline, Exactness, Match, Pattern, Refused
@@ -30,10 +32,12 @@ from optimus.values import (
     MISSING,
     Size,
     Storage,
+    has_symbols,
     is_plain,
     is_static,
     known,
     leaves,
+    requires_grad,
     returns_argument,
     same_layout,
     same_size,
@@ -55,7 +59,10 @@ PROPAGATION_LIMIT = 64  # readers re-examined after a change of layout before a 
 
 # Operators whose sizes and strides follow from those of their input without a question asked; what PyTorch asks while
 # running them on fakes is book-keeping.
-STRUCTURAL = {torch.split, torch.unbind, torch.transpose, torch.movedim, torch.unsqueeze, torch.narrow, operator.getitem}
+STRUCTURAL = {
+    torch.split, torch.unbind, torch.transpose, torch.movedim, torch.unsqueeze, torch.narrow, operator.getitem,
+    aten.unsqueeze.default, aten.select.int, aten.permute.default, aten.slice.Tensor, aten.split_with_sizes.default, aten.alias.default,
+}  # fmt: skip
 
 
 def refuse(law: Law, detail: str = "") -> Refused:
@@ -74,7 +81,10 @@ class Transaction:
         self.inside = set(match.nodes)
         self.replaced: list[tuple[Node, Node]] = []
         self.moved: list[list[Node]] = []
-        self.input_storages = _input_storages(state, match)
+        self.read = {used for n in match.nodes for used in n.all_input_nodes}
+        """What the nodes of the match read, one another included."""
+        self.input_storages = {s for used in self.read if used not in self.inside for s in state.storages(used)}
+        """The storages that the match reads from outside."""
         self.match_storages = {s for n in match.nodes for s in state.storages(n)}
         self._before = match.before
 
@@ -85,6 +95,14 @@ class Transaction:
     def method(self, name: str, *args: Any, **kwargs: Any) -> Node:
         """A new ``call_method`` node with metadata."""
         return self._create("call_method", name, args, kwargs)
+
+    def copy(self, node: Node) -> Node:
+        """A new node that copies ``node``, row-major."""
+        return self._create(*clone(node, self.state.ir))
+
+    def same_memory(self, node: Node) -> Node:
+        """A new node for another tensor in the memory of ``node``."""
+        return self._create(*same_memory(node, self.state.ir))
 
     def item(self, sequence: Node, index: int) -> Node:
         """A new node for one result of a node with several."""
@@ -135,10 +153,13 @@ class Transaction:
         """Say that ``new`` takes the place of ``old``."""
         self.replaced.append((old, new))
 
-    def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+    def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
         graph = self.state.graph
         with graph.inserting_before(self._before):
-            node = graph.create_node(op, target, args, kwargs)
+            node = graph.create_node(op, target)  # arguments given here would be searched for symbols, at some cost
+        node.args = args
+        if kwargs:
+            node.kwargs = dict(kwargs)
         self.new.append(node)
         self.inside.add(node)
         anchor = self.match.nodes[-1]
@@ -146,15 +167,26 @@ class Transaction:
         for key in ("stack_trace", "nn_module_stack"):
             if key in anchor.meta:
                 node.meta[key] = anchor.meta[key]
-        structural = target in STRUCTURAL or (target is torch.clone and kwargs.get("memory_format") is torch.contiguous_format)
         try:
-            with no_new_guards(self.state.shape_env, None) if structural else contextlib.nullcontext():
-                node.meta[value_key(anchor)] = run_fake(node)
+            node.meta[value_key(anchor)] = self._fake(node)
         except RuntimeError as error:
             if any(s in self.state.writes for used in node.all_input_nodes for s in self.state.storages(used)):
                 raise refuse(Law.MUTATION, f"what {node.name} reads is written later, and its fake shows that already ({error})") from error
             raise
         return node
+
+    def _fake(self, node: Node) -> Any:
+        shape_env = self.state.shape_env
+        if shape_env is None:
+            found = run_fake(node)
+            if has_symbols(found):
+                raise refuse(Law.SIZES, f"{node.name} would make a size that depends on data")
+            return found
+        structural = node.target in STRUCTURAL or (
+            node.target in (torch.clone, aten.clone.default) and node.kwargs.get("memory_format") is torch.contiguous_format
+        )
+        with no_new_guards(shape_env, None) if structural else contextlib.nullcontext():
+            return run_fake(node)
 
 
 def run_fake(node: Node) -> Any:
@@ -166,8 +198,12 @@ def run_fake(node: Node) -> Any:
             raise refuse(Law.VALID_GRAPH, f"{argument.name} carries no metadata")
         return found
 
-    args, kwargs = map_arg((node.args, node.kwargs), fake)
     target: Any = node.target
+    if target is operator.getitem and not node.kwargs:
+        source, index = node.args
+        if isinstance(source, Node) and type(index) is int and isinstance(found := fake(source), (tuple, list)):
+            return found[index]
+    args, kwargs = map_arg((node.args, node.kwargs), fake)
     if node.op == "call_function":
         return target(*args, **kwargs)
     return getattr(args[0], target)(*args[1:], **kwargs)
@@ -183,6 +219,10 @@ class Rewriter:
     laws: frozenset[Law] = ALL_LAWS
     ordinals: dict[str, int] = field(default_factory=dict)
     limiter: Limiter | None = None
+    quick: QuickFakes | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.quick = quick_fakes(self.state.fake_mode) if not self.state.symbolic else None
 
     def admits(self, pattern: Pattern) -> bool:
         """Whether the limit in force lets ``pattern`` apply anywhere."""
@@ -229,7 +269,10 @@ class Rewriter:
             stack.enter_context(self.state.mode(match.nodes[-1]).active())
             if self.state.fake_mode is not None:
                 stack.enter_context(self.state.fake_mode)
-                stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
+                if self.quick is not None:
+                    stack.enter_context(self.quick)
+                if self.state.shape_env is not None:
+                    stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
             yield
 
     def _check_match(self, match: Match) -> None:
@@ -237,12 +280,13 @@ class Rewriter:
         regions = {state.region[n] for n in match.nodes}
         self._demand(Law.AMBIENT_MODE, len(regions) == 1, "the nodes run under different ambient modes")
         for node in match.nodes:
-            self._demand(Law.EFFECTS, state.effects(node) is PURE, f"{node.name} does more than compute its result")
+            if state.effects(node) is not PURE:
+                self._demand(Law.EFFECTS, False, f"{node.name} does more than compute its result")
         for node in dict.fromkeys(n for m in match.nodes for n in (m, *m.all_input_nodes)):
             fake = tensor(node)
             if fake is not None and not is_plain(fake):
                 raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {fake.layout}")
-            if any(s in state.reshaped for s in state.storages(node)):
+            if state.reshaped and any(s in state.reshaped for s in state.storages(node)):
                 raise refuse(Law.MUTATION, f"{node.name} changes its shape or flags in place")
 
     # ---------------------------------------------------------------------------------------------- laws on the result
@@ -269,6 +313,8 @@ class Rewriter:
         self._check_order(tx)
 
     def _check_mutation(self, tx: Transaction) -> None:
+        if not self.state.writes:
+            return
         nodes = tx.match.nodes
         first = min((*nodes, *tx.new), key=lambda n: n._sort_key)
         last = max((*nodes, *tx.new), key=lambda n: n._sort_key)
@@ -295,13 +341,13 @@ class Rewriter:
     def _check_gradients(self, tx: Transaction, old: Node, new: Node) -> Node:
         """Law 4. Returns what takes the place of ``old``: ``new``, or a view of it that stops gradients as ``old`` does."""
         state = self.state
-        if Law.AMBIENT_MODE not in self.laws or not any(t.requires_grad for t in leaves(value(old))):
+        if Law.AMBIENT_MODE not in self.laws or state.records or not requires_grad(value(old)):
             return new
         stops = state.stops_gradients(old)
         if stops and tensor(new) is not None and (new not in tx.inside or not state.stops_gradients(new)):
             with tx.inserting_before(old):
-                new = tx.method("view_as", new, new)
-        ends_there = state.mode(old).grad and any(new in n.all_input_nodes for n in tx.match.nodes)
+                new = tx.same_memory(new)
+        ends_there = state.mode(old).grad and new in tx.read
         if stops != state.stops_gradients(new) and (stops or not ends_there):
             raise refuse(Law.AMBIENT_MODE, f"{old.name} {'stops' if stops else 'passes'} gradients, {new.name} does not")
         return new
@@ -313,18 +359,18 @@ class Rewriter:
         self._demand(Law.TYPES, same, f"{old.name} is a {type(before).__name__}, its replacement a {type(after).__name__}")
         for one, other in zip(before, after, strict=True):
             self._check_types(old, one, other)
-            self._demand(
-                Law.LAYOUT, same_strides(one, other) and same_size(one.storage_offset(), other.storage_offset()), f"a piece of {old.name} moves"
-            )
+            stays = same_strides(one, other) and same_size(one.storage_offset(), other.storage_offset())
+            self._demand(Law.LAYOUT, stays, f"a piece of {old.name} moves")
             self._check_view_kind(old, one, other)
             self._demand(Law.ALIASING, _root(self.state, one) == _root(self.state, other), f"a piece of {old.name} changes storage")
 
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
-        if not same_sizes(before.shape, after.shape):
+        if not (before.shape == after.shape if not self.state.symbolic else same_sizes(before.shape, after.shape)):
             raise refuse(Law.TYPES, f"{old.name} has shape {tuple(before.shape)}, its replacement {tuple(after.shape)}")
         for what in ("dtype", "device", "requires_grad"):
             one, other = getattr(before, what), getattr(after, what)
-            self._demand(Law.TYPES, one == other, f"{old.name} has {what} {one}, its replacement {other}")
+            if one != other:
+                self._demand(Law.TYPES, False, f"{old.name} has {what} {one}, its replacement {other}")
 
     def _check_aliasing(self, tx: Transaction, old: Node, before: torch.Tensor, new: Node, after: torch.Tensor, shared: set[Storage]) -> Node:
         """Law 1. Returns what takes the place of ``old``: ``new``, or a copy of it."""
@@ -348,11 +394,11 @@ class Rewriter:
             self._demand(Law.ALIASING, not moved or self._unnoticed(one, old), f"{old.name} would view another part of its storage")
         if _leaves_graph(old) and new not in tx.inside and Law.ALIASING in self.laws:
             with tx.inserting_before(old):  # what is returned stays an object of its own
-                return tx.method("view_as", new, new)
+                return tx.same_memory(new)
         return new
 
     def _check_view_kind(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
-        root = _root(self.state, before)
+        root = _root(self.state, before) if self.state.writes else None
         written = root is not None and bool(self.state.writes.get(root))
         self._demand(
             Law.ALIASING, not written or view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view"
@@ -367,7 +413,9 @@ class Rewriter:
         """Law 3. Where strides changed, readers are re-run on fakes; one that notices gets a copy with the old strides."""
         old, new = tx.replaced[index]
         before, after = tensor(old), tensor(new)
-        if before is None or after is None or same_strides(before, after) or Law.LAYOUT not in self.laws:
+        if before is None or after is None or Law.LAYOUT not in self.laws:
+            return
+        if (not self.state.symbolic and before.stride() == after.stride()) or same_strides(before, after):
             return
         metas: list[tuple[Node, Any]] = []
         addressed = any(s in self.state.addressed for s in self.state.storages(old))
@@ -468,13 +516,6 @@ def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:
     return None if found is None else state.root(found)
 
 
-def _input_storages(state: GraphState, match: Match) -> set[Storage]:
-    """The storages that a match reads from outside."""
-    inside = set(match.nodes)
-    outer = dict.fromkeys(i for n in match.nodes for i in n.all_input_nodes if i not in inside)
-    return {s for i in outer for s in state.storages(i)}
-
-
 def _leaves_graph(node: Node) -> bool:
     return any(user.op == "output" for user in node.users)
 
@@ -485,7 +526,7 @@ def _copy_like(tx: Transaction, old: Node, new: Node, like: torch.Tensor) -> Nod
         # PyTorch's backward pass may make such a copy again from the input, when that has been written already.
         raise refuse(Law.MUTATION, f"{new.name} would have to be copied, but is an input that is written to")
     with tx.inserting_before(old):
-        copy = tx.call(torch.clone, new, memory_format=torch.contiguous_format)
+        copy = tx.copy(new)
     fake = tensor(copy)
     assert fake is not None
     if not same_layout(like, fake):
@@ -522,7 +563,7 @@ def _repropagate(state: GraphState, readers: Sequence[Node], metas: list[tuple[N
         if seen > PROPAGATION_LIMIT or node.op not in ("call_function", "call_method"):
             return False
         before = value(node)
-        if state.effects(node).writes or free_unbacked_symbols(before) or (exact and not keeps_bits(node)):
+        if before is MISSING or state.effects(node).writes or free_unbacked_symbols(before) or (exact and not keeps_bits(node)):
             return False
         try:
             with no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):

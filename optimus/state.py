@@ -9,7 +9,7 @@ import contextlib
 import operator
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,8 +18,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, Node
 
 from optimus.effects import PURE, Effects, attaches_hook, effects, passes_gradients
+from optimus.levels import level
 from optimus.operators import bind
-from optimus.values import MISSING, Size, Storage, is_static, leaves, returns_argument, size_key, storages, value
+from optimus.pattern import IR
+from optimus.values import MISSING, Size, Storage, has_symbols, is_static, leaves, requires_grad, returns_argument, size_key, storages, value
 
 ADDRESSING = {"as_strided", "as_strided_", "storage_offset", "data_ptr", "storage", "untyped_storage"}
 """Operators that see where in its storage a tensor lies, and what lies beside it."""
@@ -38,7 +40,8 @@ class Mode:
     def active(self) -> Iterator[None]:
         """Run fake operators as the region would run real ones."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(torch.set_grad_enabled(self.grad))
+            if torch.is_grad_enabled() != self.grad:
+                stack.enter_context(torch.set_grad_enabled(self.grad))
             for device, dtype, enabled, cache in self.autocast:
                 stack.enter_context(torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=cache))
             yield
@@ -49,6 +52,7 @@ class GraphState:
     """Facts about ``graph``; see the module docstring."""
 
     graph: Graph
+    ir: IR = IR.TORCH
     region: dict[Node, int] = field(default_factory=dict)
     modes: list[Mode] = field(default_factory=list)
     effect: dict[Node, Effects] = field(default_factory=dict)
@@ -61,7 +65,11 @@ class GraphState:
     hooked: set[Node] = field(default_factory=set)
     """The nodes whose result is a tensor that a hook is attached to, under whatever name."""
     doubtful: set[Node] = field(default_factory=set)
+    records: bool = False
+    """Whether gradients are recorded everywhere in the graph."""
     fake_mode: FakeTensorMode | None = None
+    symbolic: bool = False
+    """Whether some size is no number, so that what is computed on fakes may ask for a guard."""
     ops: dict[Node, str] = field(default_factory=dict)
     """The canonical operator of every node that has one."""
     sizes: dict[object, Node] = field(default_factory=dict)
@@ -73,12 +81,16 @@ class GraphState:
     @classmethod
     def of(cls, graph: Graph, grad: bool | None = None) -> GraphState:
         """Walk ``graph`` once. ``grad`` is the grad mode at its entry (default: the one in force now)."""
-        state = cls(graph)
-        state.modes.append(Mode(torch.is_grad_enabled() if grad is None else grad))
+        state = cls(graph, level(graph))
+        recorded = torch.is_grad_enabled() if grad is None else grad
+        state.modes.append(Mode(recorded and state.ir is IR.TORCH))  # gradients are graphs of their own below
         region = 0
+        hooks: list[Node] = []
         for node in graph.nodes:
-            state._name(node)
-            found = effects(node)
+            call = bind(node)
+            if call is not None:
+                state.ops[node] = call.op
+            found = effects(node, call)
             if found.switches_mode:
                 region += 1
                 state.modes.append(mode_after(node, state.modes[-1]))
@@ -87,22 +99,27 @@ class GraphState:
                 state._hidden.update({node: reach} if (reach := {s for u in node.all_input_nodes for s in state._hidden.get(u, ())}) else {})
             if found is not PURE:
                 state._add_effect(node, found)
-            if node.target in ADDRESSING or getattr(node.target, "__name__", "") in ADDRESSING:
+            name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+            if name in ADDRESSING:
                 state.addressed.update(s for used in node.all_input_nodes for s in storages(used))
+            if attaches_hook(node, name) and isinstance(node.args[0], Node):
+                hooks.append(node.args[0])
             if node.op == "placeholder":
                 state.given.update(storages(node))
-            if isinstance(value(node), torch.SymInt):
-                state.sizes.setdefault(size_key(value(node)), node)
+            result = value(node)
+            if isinstance(result, torch.SymInt):
+                state.sizes.setdefault(size_key(result), node)
             if state.fake_mode is None:
                 state.fake_mode = _fake_mode(node)
+            state.symbolic = state.symbolic or has_symbols(result)
         output = graph.output_node()
         state.escaping = {s for n in output.all_input_nodes for s in storages(n)}
-        state._find_hooked()
+        state.records = all(mode.grad for mode in state.modes)
+        state._find_hooked(hooks)
         state._find_live(output)
         return state
 
-    def _find_hooked(self) -> None:
-        hooks = [hooked.args[0] for hooked in self.graph.nodes if attaches_hook(hooked) and isinstance(hooked.args[0], Node)]
+    def _find_hooked(self, hooks: Sequence[Node]) -> None:
         objects = {id(value(node)) for node in hooks}
         self.hooked = {node for node in self.graph.nodes if id(value(node)) in objects} if objects else set()
 
@@ -115,20 +132,22 @@ class GraphState:
         self.live = set(output.all_input_nodes)
         sure = set(self.live)
         for node in reversed(self.graph.nodes):
-            written = {s for w in self.effects(node).writes for s in self.storages(w)}
+            found = self.effect.get(node, PURE)
+            written = {s for w in found.writes for s in self.storages(w)} if found.writes else set()
             if node not in self.live and not written & live_storages:
                 continue
-            if not written and not any(t.requires_grad for t in leaves(value(node))):
+            if not written and not requires_grad(value(node)):
                 self.live.discard(node)
                 continue
             self.live.add(node)
             if not written and self.stops_gradients(node):
                 continue
-            self.live.update(node.all_input_nodes)
-            storages_read = [s for used in node.all_input_nodes for s in self.storages(used)]
+            inputs = node.all_input_nodes
+            self.live.update(inputs)
+            storages_read = [s for used in inputs for s in self.storages(used)] if self.writes else ()
             live_storages.update(storages_read)
             if (node in sure or written & sure_storages) and passes_gradients(node):
-                sure.update((node, *node.all_input_nodes))
+                sure.update((node, *inputs))
                 sure_storages.update(storages_read)
         self.doubtful = self.live - sure
 
@@ -154,7 +173,7 @@ class GraphState:
     @property
     def shape_env(self) -> Any:
         """Where the guards on symbolic sizes live; None if all sizes are numbers."""
-        return None if self.fake_mode is None else self.fake_mode.shape_env
+        return self.fake_mode.shape_env if self.symbolic and self.fake_mode is not None else None
 
     def mode(self, node: Node) -> Mode:
         """The ambient mode under which ``node`` runs."""
@@ -166,7 +185,7 @@ class GraphState:
         Such a value may say that it requires one, a view of a trained tensor does. What is returned as it was given keeps
         its gradient.
         """
-        if node.op not in ("call_function", "call_method"):
+        if self.records or node.op not in ("call_function", "call_method"):
             return False
         source = node.args[0] if node.target is operator.getitem else None
         if isinstance(source, Node) and isinstance(value(source), (tuple, list)):
@@ -200,16 +219,22 @@ class GraphState:
 
     def root(self, s: Storage) -> Storage:
         """The representative of all storages that rewrites have made one."""
-        while s in self._same:
-            s = self._same[s]
-        return s
+        found = s
+        while found in self._same:
+            found = self._same[found]
+        while s != found:  # the next question is answered at once
+            self._same[s], s = found, self._same[s]
+        return found
 
     def storages(self, node: Node) -> tuple[Storage, ...]:
         """The storages of ``node``, each once, rewrites taken into account."""
         known = self._found.get(node)
         if known is None or known[0] is not value(node):
             known = self._found[node] = (value(node), tuple(dict.fromkeys(storages(node))))
-        return known[1] if not self._same else tuple(dict.fromkeys(map(self.root, known[1])))
+        for s in known[1]:
+            if s in self._same:
+                return tuple(dict.fromkeys(map(self.root, known[1])))
+        return known[1]
 
     def unite(self, old: Storage, new: Storage) -> None:
         """Values that lived in ``old`` live in ``new`` from now on."""
@@ -227,7 +252,7 @@ class GraphState:
 
     def written_between(self, read: Iterable[Storage], first: Node, last: Node) -> Node | None:
         """A node that writes one of ``read`` after ``first`` and before ``last``, both left out."""
-        for s in read:
+        for s in read if self.writes else ():
             writers = self.writes.get(s)
             if not writers:
                 continue

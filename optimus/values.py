@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import sympy
 import torch
 from torch import SymInt
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import is_symbolic, statically_known_true
 
@@ -41,14 +42,15 @@ def tensor(node: object) -> torch.Tensor | None:
     """The fake tensor that ``node`` produces, or None if it is no node or produces something else."""
     if not isinstance(node, Node):
         return None
-    found = value(node)
+    meta = node.meta
+    found = meta.get("example_value", MISSING)
+    if found is MISSING:
+        found = meta.get("val")
     return found if isinstance(found, torch.Tensor) else None
 
 
 def is_plain(fake: torch.Tensor) -> bool:
     """Whether ``fake`` stands for an ordinary strided tensor (no subclass, not sparse, not nested, not under ``vmap``)."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
     ordinary = type(fake) in (FakeTensor, torch.Tensor, torch.nn.Parameter) and fake.layout is torch.strided and not fake.is_nested
     return ordinary and not torch._C._functorch.is_functorch_wrapped_tensor(fake)
 
@@ -63,6 +65,22 @@ def leaves(found: Any) -> Iterator[torch.Tensor]:
     elif isinstance(found, Mapping):
         for item in found.values():
             yield from leaves(item)
+
+
+def requires_grad(found: Any) -> bool:
+    """Whether a value is, or holds, a tensor that requires a gradient."""
+    return found.requires_grad if isinstance(found, torch.Tensor) else any(t.requires_grad for t in leaves(found))
+
+
+def has_symbols(found: Any) -> bool:
+    """Whether a value is, or holds, a symbolic number, or a tensor with a symbolic size, stride or offset."""
+    if isinstance(found, torch.Tensor):
+        return bool(found._has_symbolic_sizes_strides)
+    if isinstance(found, (tuple, list)):
+        return any(map(has_symbols, found))
+    if isinstance(found, Mapping):
+        return any(map(has_symbols, found.values()))
+    return isinstance(found, (SymInt, torch.SymFloat, torch.SymBool))
 
 
 def storage(fake: torch.Tensor) -> Storage | None:

@@ -135,3 +135,24 @@ def _sign(difference: Any) -> int | None:
 def view_kind(fake: torch.Tensor) -> object:
     """What autograd allows to be done in place to a view: the pieces of ``split`` and ``unbind`` are of another kind than slices."""
     return torch._C._autograd._get_creation_meta(fake) if fake._is_view() else None
+
+
+def shares_storage(given: torch.Tensor) -> bool:
+    """Whether another tensor lies in the storage of ``given``, alive anywhere in the process."""
+    return _holders(given) > _holders(torch.empty(1))
+
+
+def _holders(given: torch.Tensor) -> int:
+    return int(torch._C._storage_Use_Count(given.untyped_storage()._cdata))
+
+
+def _scheduler_pass_base() -> type:
+    """The class of passes on scheduler nodes that Inductor's cache takes: since 2.13 one of its own, before that the one for graphs."""
+    from torch._inductor import custom_graph_pass
+
+    found: type = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)
+    return found
+
+
+SchedulerPassBase: type = _scheduler_pass_base()
+"""What a pass for ``_pre_fusion_custom_pass`` derives from."""

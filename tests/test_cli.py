@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import subprocess
 import sys
 import time
@@ -12,8 +13,10 @@ import torch
 
 import optimus
 from fuzz.program import Input, Program, Step, Var
+from optimus.passes.remove_split_with_size_one import RemoveSplitWithSizeOne
+from optimus.pattern import IR
 from verify import commands
-from verify.cli import main, seconds
+from verify.cli import LEVELS, main, seconds
 from verify.fuzzing import Finding, FuzzReport
 from verify.judgement import Judgement
 from verify.proof import Report
@@ -105,7 +108,15 @@ class TestRefusals:
             (["--pattern", ""], "unknown pattern ''; accepted are"),
             (["--pattern"], "argument --pattern: expected one argument; see optimus-verify --help"),
             (["--patern=x"], "unrecognized arguments: --patern=x; see optimus-verify --help"),
-            (["--all", "--ir", "torch"], "unrecognized arguments: --ir; see optimus-verify --help"),
+            (["--all", "--ir", "fx"], "argument --ir: invalid choice: 'fx' (choose from 'torch', 'aten', 'inductor')"),
+            (["--all", "--ir", ""], "argument --ir: invalid choice: ''"),
+            (["--all", "--ir"], "argument --ir: expected one argument"),
+            (["--ir", "torch"], "nothing to judge; give --pattern NAME or --all"),
+            (["--pattern", "split_cat_pass", "--ir", "torch"], "--pattern and --ir exclude each other; accepted is --all --ir torch"),
+            (["--ir", "torch", "list"], "--ir stands in front of list; accepted are options behind it"),
+            (["list", "--ir", "fx"], "argument --ir: invalid choice: 'fx'"),
+            (["explain", "batch_tanh", "--ir", "torch"], "unrecognized arguments: --ir torch"),
+            (["model", "zoo:fine", "--ir", "torch"], "unrecognized arguments: --ir torch"),
             (["nothing"], "invalid choice: 'nothing'"),
             (["list", "--json", "x"], "unrecognized arguments: --json x"),
             (["--json", "x", "list"], "--json stands in front of list; accepted are options behind it"),
@@ -162,6 +173,50 @@ class TestRefusals:
             assert done.stderr.startswith("optimus-verify: unknown pattern 'batch_tan'")
 
 
+class Other(RemoveSplitWithSizeOne):
+    """One more pattern, which says that it reads another level."""
+
+    name = "other_level"
+    ir = IR.ATEN
+
+
+class TestLevels:
+    """Which patterns ``--ir`` chooses; what is there is named by the test, since patterns of other levels come and go."""
+
+    @pytest.fixture
+    def known(self, monkeypatch):
+        known = {p.name: p for p in (RemoveSplitWithSizeOne(), Other())}
+        monkeypatch.setattr(commands, "patterns", lambda: known)
+        return known
+
+    @pytest.mark.parametrize(("level", "there", "missing"), [("torch", "remove_split", "other_level"), ("aten", "other_level", "remove_split")])
+    def test_list(self, known, capsys, level, there, missing):
+        assert main(["list", "--ir", level]) == 0
+        text = capsys.readouterr().out
+        assert there in text
+        assert missing not in text
+
+    @pytest.mark.parametrize(("level", "chosen"), [("torch", "remove_split_with_size_one_pass"), ("aten", "other_level"), (None, None)])
+    def test_all(self, known, capsys, monkeypatch, level, chosen):
+        judged = []
+
+        def judge(subject, **_):
+            judged.append(subject.name)
+            return Judgement(subject.name, "BITWISE", Report(subject.name, ()))
+
+        monkeypatch.setattr(commands, "judge_subject", judge)
+        main(["--all", *(["--ir", level] if level else [])])
+        assert judged == ([chosen] if chosen else list(known))
+
+    @pytest.mark.parametrize("command", [["list"], ["--all"]])
+    def test_an_empty_selection_is_a_usage_error(self, known, capsys, command):
+        message = refused(capsys, *command, "--ir", "inductor")
+        assert "--ir inductor: no pattern reads graphs of this level; accepted are those of torch, aten" in message
+
+    def test_the_levels_are_those_of_patterns(self):
+        assert tuple(level.value for level in IR) == LEVELS
+
+
 class TestJudge:
     def test_result_table_verdict_and_json(self, here, capsys):
         assert main(["--pattern", "unbind_stack_pass", "--budget", "3s", "--json", "out.json"]) == 0
@@ -172,6 +227,11 @@ class TestJudge:
         (pattern,) = found["patterns"]
         assert pattern["verdict"] == "proved"
         assert pattern["fuzz"]["fired"] > 0
+        (own, shared) = pattern["branches"]
+        assert (own["file"], shared["file"]) == ("unbind_stack.py", "_joins.py")
+        assert own["taken"] > 0
+        assert own["taken"] + len(own["missing"]) == own["branches"]
+        assert f"{own['taken']} of {own['branches']} branches taken" in " ".join(text.split())
         assert {c["compiler"] for c in pattern["differential"]} == {"aot_eager", "inductor"}
         assert all(not c["ours"] for c in pattern["differential"])
         assert {"torch", "z3", "cvc5", "optimus"} <= set(found["versions"])
@@ -190,6 +250,18 @@ class TestJudge:
         assert commands.save_finding(judgement) == folder
         done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 0 rewrites"), done.stderr
+
+    def test_a_find_is_kept_with_options_and_symbols(self, here):
+        join = (Step("a", torch.split, (Var("x"), 1)), *(Step(f"p{k}", operator.getitem, (Var("a"), k)) for k in (0, 1)))
+        program = Program((Input("x", (3, 4)),), (*join, Step("b", torch.cat, ([Var("p0"), Var("p1")],)), Step("c", torch.neg, (Var("b"),))), ("c",))
+        finding = Finding(program, ("it differs",), "", "", (("threshold_to_cat", 2),), True)
+        folder = commands.save_finding(
+            Judgement("split_cat_to_slices_pass", "BITWISE", Report("split_cat_to_slices_pass", ()), FuzzReport(1, 1, 0, 0.0, finding))
+        )
+        text = (folder / "replay.py").read_text()
+        assert "options={'threshold_to_cat': 2}, dynamic=True" in text
+        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 1 rewrites"), done.stderr
 
 
 class TestOthers:

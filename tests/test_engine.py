@@ -519,3 +519,13 @@ class TestJournal:
         assert journal.stopped == "every step of the plan is settled"
         assert '"rewrites"' in journal.to_json()
         assert str(journal).startswith("1 rewrites, ")
+
+
+def test_a_reader_without_metadata_gets_the_old_strides():
+    linears = [Step(f"v{k}", torch.nn.functional.linear, (Var("x0"), Var(f"x{k + 1}"))) for k in range(5)]
+    joined = Step("joined", torch.cat, ([Var(s.name) for s in linears],), (("dim", 1),))
+    inputs = tuple(Input(f"x{k}", (2, 2), seed=k) for k in range(6))
+    gm = Program(inputs, (*linears, joined), ("joined",), bare=frozenset({"joined"})).graph()
+    journal = optimus.rewrite(gm, optimus.Plan.of("batch_linear_lhs"))
+    assert [r.pattern for r in journal.rewrites] == ["batch_linear_lhs"]
+    assert not journal.declined

@@ -11,8 +11,9 @@ import fuzz
 import optimus
 from fuzz.disturb import runs
 from fuzz.program import AUTOCAST, Input, Program, Region, Step, Var, run_steps, writes
-from fuzz.strategies import inputs, planted, programs
-from fuzz.templates import instantiate
+from fuzz.strategies import inputs, options, planted, programs
+from fuzz.templates import captured, instantiate, symbolic_inputs
+from fuzz.variants import variants
 from optimus.capture import sample_sizes
 from optimus.modes import autocast_nesting
 from verify.compare import observe
@@ -108,6 +109,10 @@ REACHED = {
     "an input used twice": lambda p: sum(s.used().count("x0") for s in p.steps()) > 1,
     "a value returned twice": lambda p: len(set(p.outputs)) < len(p.outputs),
     "dead code": lambda p: p.keep_needed().size() < p.size(),
+    "a value without metadata": lambda p: bool(p.bare),
+    "a join of a whole cut": lambda p: any(s.target is torch.cat and isinstance(s.args[0], Var) for s in p.steps() if s.args),
+    "a cut at positions that fall": lambda p: any(s.target is torch.tensor_split for s in p.steps()),
+    "an empty vector in a join": lambda p: any(i.shape == (0,) and i.name.startswith("d") for i in p.inputs),
     "a view that is returned": lambda p: any(s.target in ("view", "detach", "t") and s.name in p.outputs for s in p.steps()),
 }
 
@@ -134,6 +139,41 @@ def test_a_short_hunt_finds_nothing(pattern):
     assert report.finding is None, str(report.finding)
     assert report.fired > 20
     assert report.uncaptured < report.tried / 5
+
+
+def test_values_without_metadata_have_none_in_the_graph():
+    steps = (Step("a", torch.neg, (Var("x"),)), Step("b", torch.neg, (Var("a"),)))
+    program = Program((Input("x", (2,)),), steps, ("b",), bare=frozenset({"x", "a"}))
+    known = {n.name: "example_value" in n.meta for n in program.graph().graph.nodes if n.op != "output"}
+    assert known == {"x": False, "neg": False, "neg_1": True}
+    assert "without metadata: a, x" in str(program)
+
+
+def test_variants_run_are_the_same_each_time_and_begin_with_the_cases():
+    pattern = optimus.patterns()["merge_getitem_cat_pass"]
+    cases = (*pattern.cases, *pattern.declines)
+    one, other = list(variants(cases)), list(variants(cases))
+    assert one == other
+    assert [p.origin for p in one[: len(cases)]] == [c.name for c in cases]
+    assert all(map(runs, one))
+    assert any(i.dtype.is_complex for p in one for i in p.inputs)
+    assert not any(i.dtype.is_complex for p in variants(cases, complex_numbers=False) for i in p.inputs)
+
+
+@pytest.mark.parametrize("name", ["batch_linear", "split_cat_to_slices_pass", "group_linear"])
+def test_options_are_drawn_within_their_ranges(name):
+    pattern = optimus.patterns()[name]
+    assert find(options(pattern), lambda p: p != pattern, settings=SEARCH) is not None
+    assert find(options(pattern), lambda p: p == pattern, settings=SEARCH) == pattern
+
+
+def test_a_captured_case_is_called_with_what_its_graph_takes():
+    case = next(c for c in CASES if c.name == "sizes_from_data")
+    sizes = sample_sizes(case)
+    outputs = captured(case)(*symbolic_inputs(case, sizes))
+    program = instantiate(case, sizes)
+    expected = [run_steps(program, program.make_inputs())[name] for name in program.outputs]
+    assert same(outputs, expected)
 
 
 def test_the_same_seed_draws_the_same_programs():

@@ -14,10 +14,12 @@ from fuzz.templates import captured, instantiate
 from optimus.capture import names
 from optimus.engine import Engine
 from optimus.laws import Law
-from optimus.passes import BUILT_IN
-from optimus.pattern import HorizontalPattern, VerticalPattern
+from optimus.passes import BUILT_IN, LOWER
+from optimus.pattern import IR, HorizontalPattern, VerticalPattern
 from optimus.plan import Plan
+from optimus.values import value
 from verify.compare import differences, observe, reference
+from verify.lowered import start
 from verify.proof import prove_case
 from verify.subject import PatternSubject
 from verify.verdict import Proved, explain
@@ -29,6 +31,11 @@ DECLINES = [(p, c) for p in PATTERNS for c in p.declines]
 
 def _id(given):
     return given.name
+
+
+def begun(pattern, gm):
+    """The graph that the pattern is given of a captured program."""
+    return start(PatternSubject(pattern), gm)
 
 
 @pytest.mark.parametrize(("pattern", "case"), CASES, ids=_id)
@@ -47,7 +54,7 @@ def test_case_fires_and_is_proved(pattern, case):
 
 @pytest.mark.parametrize(("pattern", "case"), DECLINES, ids=_id)
 def test_decline_declines_for_its_reason(pattern, case):
-    before = captured(case)
+    before = begun(pattern, captured(case))
     after = copy.deepcopy(before)
     journal = Engine(after, Plan((pattern,))).run()
     assert not journal.rewrites
@@ -59,10 +66,11 @@ def test_decline_declines_for_its_reason(pattern, case):
 @pytest.mark.parametrize("size", [1, 3])
 def test_case_on_real_tensors(pattern, case, size):
     program = instantiate(case, dict.fromkeys(names(case), size))
-    before = program.graph()
+    before = begun(pattern, program.graph())
     after = copy.deepcopy(before)
     Engine(after, Plan((pattern,))).run()
-    one, other = observe(before.forward, program.make_inputs()), observe(after.forward, program.make_inputs())
+    gradients = pattern.ir is IR.TORCH  # below, they are graphs of their own
+    one, other = (observe(gm.forward, program.make_inputs(), gradients=gradients) for gm in (before, after))
     exact = reference(before.forward, program.make_inputs(), one)
     assert differences(one, other, exact, bitwise=pattern.exactness is optimus.Exactness.BITWISE) == []
     assert one.raised is None
@@ -79,7 +87,7 @@ def test_every_requirement_has_a_decline_of_its_own(pattern):
 @pytest.mark.parametrize("pattern", PATTERNS, ids=_id)
 def test_a_second_run_changes_nothing(pattern):
     for case in pattern.cases:
-        gm = copy.deepcopy(captured(case))
+        gm = copy.deepcopy(begun(pattern, captured(case)))
         Engine(gm, Plan((pattern,))).run()
         code = gm.code
         assert not Engine(gm, Plan((pattern,))).run().rewrites
@@ -106,7 +114,7 @@ def test_metadata_is_right_after_a_rewrite(pattern):
     from optimus.state import GraphState
 
     for case in pattern.cases:
-        gm = instantiate(case, dict.fromkeys(names(case), 3)).graph()
+        gm = begun(pattern, instantiate(case, dict.fromkeys(names(case), 3)).graph())
         assert Engine(gm, Plan((pattern,))).run().rewrites
         state = GraphState.of(gm.graph)
         for node in gm.graph.nodes:
@@ -114,7 +122,7 @@ def test_metadata_is_right_after_a_rewrite(pattern):
                 continue
             with state.mode(node).active(), state.fake_mode:
                 again = run_fake(node)
-            for one, other in zip(torch.utils._pytree.tree_leaves(node.meta["example_value"]), torch.utils._pytree.tree_leaves(again), strict=True):
+            for one, other in zip(torch.utils._pytree.tree_leaves(value(node)), torch.utils._pytree.tree_leaves(again), strict=True):
                 assert (one.shape, one.dtype, one.stride(), one.requires_grad) == (other.shape, other.dtype, other.stride(), other.requires_grad), (
                     node
                 )
@@ -122,7 +130,7 @@ def test_metadata_is_right_after_a_rewrite(pattern):
 
 def test_every_file_is_in_the_plan():
     files = {f.stem for f in (Path(optimus.__file__).parent / "passes").glob("*.py")}
-    listed = {type(p).__module__.rsplit(".", 1)[1] for p in BUILT_IN}
+    listed = {type(p).__module__.rsplit(".", 1)[1] for p in (*BUILT_IN, *LOWER)}
     assert {f for f in files if not f.startswith("_")} == listed
 
 

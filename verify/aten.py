@@ -23,25 +23,26 @@ from optimus.versions import generic_truth
 from verify.lowering import Lowered, LoweringError, lower
 from verify.prover.task import Task
 from verify.semantics.tensor import UnmodelledError
-from verify.smtlib import asked_for, asked_part, attempt, pass_on
+from verify.smtlib import Query, asked_for, asked_part, attempt, pass_on
 from verify.validation import TIMEOUT_S, Reading, validate
-from verify.verdict import GROUPING, LAWS, NEUTRAL, REORDERED, UNIT, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
+from verify.verdict import GROUPING, LAWS, NEUTRAL, REORDERED, UNIT, ZEROS, Counterexample, Proved, Refuted, Unknown, Unmodelled, Verdict
 from verify.witness import FEW, witness
 
-ALGEBRAS = ((), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT))
+ALGEBRAS = ((), (ZEROS,), (NEUTRAL,), (GROUPING,), (GROUPING, UNIT), (GROUPING, NEUTRAL, UNIT), (GROUPING, NEUTRAL, UNIT, ZEROS))
 """The laws that a proof may use, fewest first: what the first that does uses is what the proof needs."""
 
 SUMS = {"sum", "linear", "mm", "bmm", "addmm", "baddbmm", "matmul", "native_layer_norm_backward", "optimus::group_linear"}
+MAKE_ZEROS = {"zeros", "new_zeros", "zeros_like", "full", "new_full", "number_as_tensor", "select_backward", "slice_backward", "constant_pad_nd"}
 SPEAK_OF = {
     GROUPING: {"add", *SUMS},
-    NEUTRAL: SUMS
-    | {"zeros", "new_zeros", "zeros_like", "full", "new_full", "number_as_tensor", "select_backward", "slice_backward", "constant_pad_nd"},
+    NEUTRAL: SUMS | MAKE_ZEROS,
+    ZEROS: {"constant_pad_nd"},
     UNIT: {"ones", "new_ones", "ones_like", "full", "new_full", "number_as_tensor"},
 }
 """Operators of a graph without which a law has nothing to say of it."""
 
-FIRST_S = 5.0
-"""The time for a try after which there are others."""
+BRIEF_S, FIRST_S = 1.0, 5.0
+"""The time for each query of a try after which there are others: at first, and once more where it ran out."""
 
 
 ACCUMULATIONS = ("nothing is proved", "the order may change", "the order is kept")
@@ -99,7 +100,24 @@ def prove_aten(
     both = _lowered(before, after, called or {})
     if not isinstance(both, tuple):
         return AtenProof(both, None, None, time.monotonic() - start)
-    left, right = both
+    found = prove_lowered(*both, timeout_s=timeout_s, second_solver=second_solver, called=called, memory=False)
+    return replace(found, seconds=time.monotonic() - start)
+
+
+def prove_lowered(
+    left: Lowered,
+    right: Lowered,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    second_solver: bool = True,
+    called: Mapping[str, str] | None = None,
+    memory: bool = True,
+) -> AtenProof:
+    """Prove that the graphs of two programs agree, forward and backward; see :func:`prove_aten`.
+
+    ``memory``: whether the memory that outputs and gradients share counts in the joint graphs too.
+    """
+    start = time.monotonic()
     names = _Names(left, called or {})
     try:
         assumed, unfounded = _assumed(left, right)
@@ -116,11 +134,13 @@ def prove_aten(
         reason = Unmodelled(f"a size that PyTorch specialises on: {names.size(unfounded[0])}")
         return AtenProof(reason, None, sides, time.monotonic() - start)
     with asked_for(f"{asked_part()}, ATen forward"):
-        forward = names.verdict(_least(left.forward, right.forward, frozenset(), timeout_s, second_solver))
+        forward = names.verdict(least(left.forward, right.forward, frozenset(), timeout_s, second_solver))
     backward = None
     if left.wanted and any((*left.requires_grad, *right.requires_grad)):
         with asked_for(f"{asked_part()}, ATen backward"):
-            backward = names.verdict(_backward(left, right, sides, timeout_s, second_solver))
+            # Where autograd made both graphs, the memory of gradients is nobody's business, and that of outputs the forward graph's.
+            private = frozenset() if memory else frozenset(range(left.outputs + len(left.wanted)))
+            backward = names.verdict(_backward(left, right, sides, private, timeout_s, second_solver))
     return AtenProof(forward, backward, sides, time.monotonic() - start)
 
 
@@ -172,7 +192,7 @@ def _premises(*graphs: GraphModule) -> Task:
     return task
 
 
-def _backward(left: Lowered, right: Lowered, sides: Sides, timeout_s: float, second_solver: bool) -> Verdict:
+def _backward(left: Lowered, right: Lowered, sides: Sides, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
     one, other = sides.requires_grad
     if one != other:
         k = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
@@ -180,32 +200,71 @@ def _backward(left: Lowered, right: Lowered, sides: Sides, timeout_s: float, sec
         if len(one) != len(other):
             what = f"{len(one)} outputs became {len(other)}"
         return Refuted(Counterexample(what, {}, (what,), left.joint.code.strip(), right.joint.code.strip()))
-    memory = frozenset(range(left.outputs + len(left.wanted)))  # that of gradients is nobody's business, that of outputs the forward graph's
     try:
-        return _least(left.joint, right.joint, memory, timeout_s, second_solver)
+        return least(left.joint, right.joint, private, timeout_s, second_solver)
     except ValueError as error:  # the inputs of the forward graphs do correspond
         return Unknown(f"the cotangents do not correspond: {error}")
 
 
-def _least(before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
+def least(before: GraphModule, after: GraphModule, private: frozenset[int], timeout_s: float, second_solver: bool) -> Verdict:
     """The verdict by as few laws as it takes; by all of them where none suffices."""
     *fewer, most = _algebras(before, after)
+    tries = _Tries(before, after, private, second_solver)
+    brief, first = min(timeout_s, BRIEF_S), min(timeout_s, FIRST_S)
+    failed: list[frozenset[str]] = []
+    late: list[frozenset[str]] = []
+    found: tuple[Verdict, list[Query]] | None = None
     for laws in fewer:
-        reading = Reading(differentiated=True, laws=laws, replayed=False)
-        with attempt() as queries:
-            found = validate(before, after, private=private, timeout_s=min(timeout_s, FIRST_S), second_solver=second_solver, reading=reading)
-        if not isinstance(found, Unknown):
-            pass_on(queries)
-            return found
+        verdict, queries = tries.ask(laws, brief)
+        if not isinstance(verdict, Unknown):
+            found = verdict, queries
+            break
+        (failed if verdict.shown else late).append(laws)
+    for laws in sorted(late, key=len, reverse=True):  # what does not follow from laws does not from fewer of them
+        if any(laws <= more for more in failed):
+            continue
+        verdict, queries = tries.ask(laws, first)
+        if isinstance(verdict, Unknown):
+            failed.append(laws)
+        else:
+            found = verdict, queries
+    if found is not None:
+        pass_on(found[1])
+        return found[0]
     reading = Reading(differentiated=True, laws=most)
     return validate(before, after, private=private, timeout_s=timeout_s, second_solver=second_solver, reading=reading)
+
+
+@dataclass
+class _Tries:
+    """Tries to prove one statement by different laws. ``doubted``: the goal that the last one failed on."""
+
+    before: GraphModule
+    after: GraphModule
+    private: frozenset[int]
+    second_solver: bool
+    doubted: str = ""
+
+    def ask(self, laws: frozenset[str], timeout_s: float) -> tuple[Verdict, list[Query]]:
+        """The verdict by ``laws``, each query within ``timeout_s``, and the queries; a difference is not replayed."""
+        reading = Reading(differentiated=True, laws=laws, replayed=False, doubted=self.doubted)
+        with attempt() as queries:
+            found = validate(self.before, self.after, private=self.private, timeout_s=timeout_s, second_solver=self.second_solver, reading=reading)
+        if isinstance(found, Unknown):
+            self.doubted = found.goal or self.doubted
+        return found, queries
 
 
 def _algebras(*graphs: GraphModule) -> list[frozenset[str]]:
     """Those of the algebras that differ on the operators of ``graphs``."""
     called = {call.op for gm in graphs for node in gm.graph.nodes if (call := bind(node)) is not None}
     spoken = {law for law, operators in SPEAK_OF.items() if operators & called}
-    return list(dict.fromkeys(frozenset(spoken.intersection(laws)) for laws in ALGEBRAS))
+
+    def speaks(law: str, laws: Sequence[str]) -> bool:
+        """Of sums, that 0 is neutral says something only where they are taken apart, which is where additions may be grouped."""
+        return law in spoken and (law != NEUTRAL or GROUPING in laws or bool(MAKE_ZEROS & called))
+
+    return list(dict.fromkeys(frozenset(law for law in laws if speaks(law, laws)) for laws in ALGEBRAS))
 
 
 @dataclass(frozen=True)

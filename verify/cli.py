@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 LONGEST_S = 24 * 3600
 LARGEST_SEED = 2**32 - 1
+LEVELS = ("torch", "aten", "inductor")
+"""The values of :class:`optimus.pattern.IR`, which takes too long to import for a mere ``--help``."""
 
 DESCRIPTION = """Judge rewrites of PyTorch graphs: a proof for all sizes on the code that ships, fuzzing, and runs in production mode.
 Exit codes: 0 proved, 1 refuted or different, 2 usage error, 3 undecided."""
@@ -33,10 +35,11 @@ def parser() -> argparse.ArgumentParser:
     chosen = top.add_argument_group("what to judge")
     chosen.add_argument("--pattern", action="append", default=[], metavar="NAME", help="judge this pattern; may be given several times")
     chosen.add_argument("--all", action="store_true", help="judge every pattern")
+    _level(chosen, "with --all: judge the patterns of this level only")
     _common(top)
     top.add_argument("--budget", default="40s", metavar="TIME", help="time for each pattern, such as 30s, 5m or 1h (default 40s)")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="optimus-verify")
-    commands.add_parser("list", help="the patterns and what they claim")
+    _level(commands.add_parser("list", help="the patterns and what they claim"), "list the patterns of this level only")
     explain = commands.add_parser("explain", help="what a pattern does, what it requires, its cases before and after")
     explain.add_argument("name", metavar="NAME")
     model = commands.add_parser("model", help="capture a model, rewrite it, validate every rewrite, compare outputs and gradients")
@@ -45,6 +48,10 @@ def parser() -> argparse.ArgumentParser:
     _common(model)
     _bisect(commands.add_parser("bisect", help="find the first rewrite that makes a script, a command, a function or a saved graph go wrong"))
     return top
+
+
+def _level(to: argparse._ActionsContainer, what: str) -> None:
+    to.add_argument("--ir", choices=LEVELS, metavar="LEVEL", help=f"{what}: {', '.join(LEVELS)}")
 
 
 def _bisect(to: argparse.ArgumentParser) -> None:
@@ -111,7 +118,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from verify import commands
 
     if arguments.command == "list":
-        return commands.list_patterns()
+        return commands.list_patterns(arguments.ir)
     if arguments.command == "explain":
         return commands.explain(arguments.name)
     return commands.model(arguments.factory, arguments.pattern, **common)
@@ -141,11 +148,13 @@ def _judge(arguments: argparse.Namespace) -> int:
         raise UsageError("nothing to judge; give --pattern NAME or --all, or see --help")
     if arguments.pattern and arguments.all:
         raise UsageError("--pattern and --all exclude each other")
+    if arguments.pattern and arguments.ir:
+        raise UsageError(f"--pattern and --ir exclude each other; accepted is --all --ir {arguments.ir}")
     budget = seconds(arguments.budget, "--budget")
     common = _common_values(arguments)
     from verify import commands
 
-    return commands.judge(arguments.pattern, budget, **common)
+    return commands.judge(arguments.pattern, budget, level=arguments.ir, **common)
 
 
 def _common_values(arguments: argparse.Namespace) -> dict[str, Any]:

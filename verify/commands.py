@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,14 +21,17 @@ from rich.table import Table
 from rich.text import Text
 
 from fuzz.templates import captured
-from optimus.pattern import Case, Pattern
-from optimus.plan import Plan, default_plan, lookup, patterns
+from optimus.pattern import IR, Case, Pattern
+from optimus.plan import Plan, default_plan, lookup, lower_patterns, patterns
+from verify import quantizer
 from verify.aten import AtenProof, Sides
+from verify.branches import LEAST, FileBranches, together
 from verify.cache import Cache, default_folder
 from verify.cli import UsageError
 from verify.compare import USERS
-from verify.judgement import EXIT, Judgement, declined
+from verify.judgement import EXIT, Judgement, declined, not_the_same
 from verify.judgement import judge as judge_subject
+from verify.lowered import start
 from verify.models import ModelError, ModelReport, check_model
 from verify.smtlib import Export, ExportError, recording
 from verify.subject import PassError, PatternSubject, rewritten
@@ -48,6 +52,16 @@ def _patterns(names: Sequence[str]) -> list[Pattern]:
         return [lookup(n) for n in names]
     except ValueError as error:
         _usage(str(error))
+
+
+def _of_level(level: str | None, *, provable: bool = False) -> list[Pattern]:
+    """Every pattern, or those that read graphs of one level. ``provable``: without those of Inductor-IR, of which nothing can be proved."""
+    known = [*patterns().values(), *lower_patterns().values()]
+    found = [p for p in known if (level is None or p.ir is IR(level)) and not (provable and p.ir is IR.INDUCTOR)]
+    if not found:
+        there = ", ".join(dict.fromkeys(p.ir.value for p in known)) or "none"
+        _usage(f"--ir {level}: no pattern reads graphs of this level; accepted are those of {there}")
+    return found
 
 
 def _usage(message: str) -> NoReturn:
@@ -99,13 +113,22 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def judge(
-    names: Sequence[str], budget_s: float, *, json_path: str | None, device: str, seed: int, smt2: str | None, kept: bool, timeout_s: float
+    names: Sequence[str],
+    budget_s: float,
+    *,
+    level: str | None,
+    json_path: str | None,
+    device: str,
+    seed: int,
+    smt2: str | None,
+    kept: bool,
+    timeout_s: float,
 ) -> int:
-    """Judge patterns by name (none: all). The exit code is the worst of theirs.
+    """Judge patterns by name (none: all, or all of a level). The exit code is the worst of theirs.
 
-    ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
+    ``level``: a value of :class:`optimus.pattern.IR`, or None. ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
     """
-    chosen = _patterns(names) if names else list(patterns().values())
+    chosen = _patterns(names) if names else _of_level(level, provable=level is None)
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     cache = _cache(console, kept)
@@ -116,12 +139,31 @@ def judge(
                 subject = PatternSubject(pattern)
                 found.append(judge_subject(subject, budget_s=budget_s, seed=seed, device=device, watch=watch, timeout_s=timeout_s, cache=cache))
             _show(console, found[-1])
-        write({"versions": versions(), "device": device, "seed": seed, "patterns": [j.to_json() for j in found]})
+        shared = _shared(found)
+        result = {"versions": versions(), "device": device, "seed": seed, "patterns": [j.to_json() for j in found]}
+        write(result | {"shared_branches": [f.to_json() for f in shared]})
+    for file in shared:
+        console.print(f"{file.name}, which several patterns share: {_branches(file)}", markup=False)
     for judgement in found:
         console.print(Text(judgement.line, style=COLOURS.get(judgement.verdict, "yellow")))
     _show_cache(console, cache)
     codes = {EXIT[j.verdict] for j in found}
     return 1 if 1 in codes else max(codes)
+
+
+def _shared(judged: Sequence[Judgement]) -> list[FileBranches]:
+    """The files that several of the patterns share, and the branches that the hunts on all of them took."""
+    measured = [j.branches for j in judged if j.branches]
+    seen = Counter(f.path for files in measured for f in files)
+    return [f for f in together(measured) if seen[f.path] > 1 and f.total]
+
+
+def _branches(file: FileBranches) -> str:
+    """How many branches were taken, and which of the others nobody has explained."""
+    said = f"{file.taken} of {file.total} branches taken ({file.share:.0%})"
+    explained = len(file.missing) - len(file.unexplained)
+    said += f", {explained} explained in verify/unreached.py" if explained else ""
+    return said + (f"; not taken: {'; '.join(map(str, file.unexplained))}" if file.unexplained else "")
 
 
 def _cache(console: Console, kept: bool) -> Cache | None:
@@ -185,10 +227,10 @@ def _show(console: Console, judgement: Judgement) -> None:
         table.add_column(column, overflow="fold")
     for part in judgement.proof.parts:
         what = "proof" if part.case.must_fire else "decline"
-        result = declined(part) or explain_verdict(part.verdict)
+        result = declined(part) or "; ".join((explain_verdict(part.verdict), *not_the_same(part)))
         table.add_row(what, part.case.name, Text(result, style=COLOURS.get(word(part.verdict), "yellow")))
         if part.aten is not None:
-            _show_aten(table, part.case.name, part.aten)
+            _show_aten(table, part.case.name, part.aten, forward=part.aten.forward != part.verdict)
     general = judgement.proof.general
     result = "not stated: number of pieces and rank as in the cases" if general is None else explain_verdict(general)
     table.add_row("proof", "the rule in general", Text(result, style="yellow" if general is None else COLOURS.get(word(general), "yellow")))
@@ -200,6 +242,10 @@ def _show(console: Console, judgement: Judgement) -> None:
     table.add_row(
         "fuzz", f"{fuzz.tried} programs, {fuzz.fired} rewritten, {fuzz.seconds:.0f} s", Text(result, style="green" if fuzz.finding is None else "red")
     )
+    for file in judgement.branches or ():
+        if file.total:
+            style = "green" if file.share >= LEAST or not file.unexplained else "yellow"
+            table.add_row("branches", file.name, Text(_branches(file), style=style))
     for compiler in dict.fromkeys(c.compiler for c in judgement.runs):
         runs = [c for c in judgement.runs if c.compiler == compiler]
         wrong = [c for c in runs if c.blamed]
@@ -209,9 +255,10 @@ def _show(console: Console, judgement: Judgement) -> None:
     _show_fault(console, judgement)
 
 
-def _show_aten(table: Table, name: str, proof: AtenProof) -> None:
-    """A row for each graph at ATen-IR."""
-    table.add_row("ATen forward", name, _coloured(proof.forward))
+def _show_aten(table: Table, name: str, proof: AtenProof, *, forward: bool) -> None:
+    """A row for each graph at ATen-IR; for the ``forward`` graph only if it has none yet."""
+    if forward:
+        table.add_row("ATen forward", name, _coloured(proof.forward))
     if proof.backward is None:
         text = "no output requires a gradient, before and after" if isinstance(proof.forward, Proved) else "not asked"
         table.add_row("ATen backward", name, text)
@@ -251,14 +298,17 @@ def save_finding(judgement: Judgement, root: Path | None = None) -> Path:
 
     finding = judgement.fuzz.finding
     assert finding is not None
-    digest = hashlib.sha256(str(finding.program).encode()).hexdigest()[:10]
+    digest = hashlib.sha256(f"{finding.program}{finding.options or ''}{finding.symbolic or ''}".encode()).hexdigest()[:10]
     folder = (root or Path("optimus-failures")) / f"{judgement.name}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
     inputs = ", ".join(i.source().removesuffix(".make()") for i in finding.program.inputs)
+    further = (f", options={dict(finding.options)!r}" if finding.options else "") + (", dynamic=True" if finding.symbolic else "")
+    bare = finding.program.bare
+    note = f"\nIn the graph that failed, these values carried no metadata: {', '.join(sorted(bare))}.\n" if bare else ""
     (folder / "replay.py").write_text(
-        f'"""{judgement.name}: {finding.differences[0]}\n\nExits with 1 while the fault lives.\n"""\n\nimport sys\n\nimport torch\nfrom fuzz.program import Input\n'
+        f'"""{judgement.name}: {finding.differences[0]}\n\nExits with 1 while the fault lives.\n{note}"""\n\nimport sys\n\nimport torch\nfrom fuzz.program import Input\n'
         f"from verify.replay import replay\n\n\n{finding.program.source()}\n\n\nINPUTS = [{inputs}]\n\n"
-        f'if __name__ == "__main__":\n    sys.exit(replay("{judgement.name}", program, INPUTS))\n'
+        f'if __name__ == "__main__":\n    sys.exit(replay("{judgement.name}", program, INPUTS{further}))\n'
     )
     return folder
 
@@ -266,14 +316,15 @@ def save_finding(judgement: Judgement, root: Path | None = None) -> Path:
 # ------------------------------------------------------------------------------------------------------- list, explain
 
 
-def list_patterns() -> int:
-    """Print every pattern."""
+def list_patterns(level: str | None = None) -> int:
+    """Print every pattern, or those of one level."""
+    chosen = _of_level(level)
     console = _console()
     table = Table()
     for column in ("pattern", "IR", "kind", "exactness", "rewrites"):
         table.add_column(column, overflow="fold")
-    for pattern in patterns().values():
-        kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") else "vertical"
+    for pattern in chosen:
+        kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") or hasattr(pattern, "max_group") else "vertical"
         table.add_row(
             pattern.name, pattern.ir.value, kind, pattern.exactness.name, (inspect.getdoc(pattern) or "").split("\n\n")[0].replace("``", "")
         )
@@ -301,9 +352,13 @@ def explain(name: str) -> int:
 
 
 def _before_and_after(pattern: Pattern, case: Case) -> tuple[str, str]:
-    before = captured(case)
+    subject = PatternSubject(pattern)
+    if quantizer.concerns(subject):
+        seen = quantizer.examine(subject, captured(case))
+        return tidy(seen.before), tidy(seen.after)
+    before = start(subject, captured(case))
     try:
-        after, _ = rewritten(PatternSubject(pattern), before)
+        after, _ = rewritten(subject, before)
     except PassError as error:
         return tidy(before.code), f"  {error}"
     return tidy(before.code), tidy(after.code)

@@ -17,7 +17,9 @@ from fuzz.program import Program
 from fuzz.templates import instantiate
 from optimus.capture import names
 from optimus.pattern import Exactness
+from optimus.postgrad import HOOK, PostGradPass, aot_eager
 from verify.compare import compare as compare_runs
+from verify.lowered import is_lowered
 from verify.subject import PassError, Subject, applied
 
 
@@ -92,14 +94,28 @@ class Backend:
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """See :func:`torch.compile`."""
+        if is_lowered(self.subject):
+            return self._behind_autograd(gm, example_inputs)
+        self._change(gm)
+        inner: Callable[..., Any] = torch._dynamo.lookup_backend(self.compiler)
+        compiled: Callable[..., Any] = inner(gm, example_inputs)
+        return compiled
+
+    def _change(self, gm: torch.fx.GraphModule) -> None:
         try:
             self.fired += len(applied(self.subject, gm).rewrites)
         except PassError as error:  # what Dynamo says of it hides what it was
             self.faults.append(str(error))
             raise
-        inner: Callable[..., Any] = torch._dynamo.lookup_backend(self.compiler)
-        compiled: Callable[..., Any] = inner(gm, example_inputs)
-        return compiled
+
+    def _behind_autograd(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        """The subject on what autograd makes of the graph; ``inductor`` then compiles that, any other compiler runs it."""
+        if self.compiler != "inductor":
+            return aot_eager(self._change)(gm, example_inputs)
+        from torch._inductor.compile_fx import compile_fx
+
+        patches = {HOOK: PostGradPass(self._change, None)}
+        return compile_fx(gm, example_inputs, config_patches=patches)  # type: ignore[arg-type, return-value]
 
 
 def backend(subject: Subject, compiler: str) -> Backend:

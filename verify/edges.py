@@ -17,15 +17,18 @@ from torch.fx import GraphModule
 
 from optimus.capture import call, capture_case, example, names, sample_sizes, size_symbols
 from optimus.pattern import Case
-from verify.aten import autograd_objects
+from verify import quantizer
+from verify.aten import autograd_objects, prove_lowered
 from verify.cache import Cache, remembered
 from verify.compare import USERS
 from verify.content import edges_key
+from verify.lowered import is_lowered, rewritten_both
+from verify.lowering import LoweringError, lower
 from verify.plain import from_plain, packed
 from verify.smtlib import asked_for
 from verify.subject import PassError, Subject, rewritten
 from verify.validation import TIMEOUT_S, validate
-from verify.verdict import Proved, Refuted, Unknown, Verdict, explain, in_words, word
+from verify.verdict import Proved, Refuted, Unknown, Verdict, explain, in_words, word, worst
 
 MOST = 10
 """Captures per subject at most."""
@@ -172,16 +175,37 @@ def _raises(case: Case, fixed: Mapping[str, int]) -> bool:
 
 def _judged(subject: Subject, case: Case, before: GraphModule, fixed: Mapping[str, int], timeout_s: float, second_solver: bool) -> Verdict | None:
     """The verdict on what the subject makes of a graph; None if it leaves it alone."""
+    if quantizer.concerns(subject):
+        return quantizer.examine(subject, before, timeout_s, second_solver).verdict
+    if is_lowered(subject):
+        return _judged_lowered(subject, case, before, fixed, timeout_s, second_solver)
     try:
         after, journal = rewritten(subject, before)
     except PassError as error:
         return Unknown(str(error))
     if not journal.rewrites:
         return None
-    called = size_symbols(case, before)
     found = validate(before, after, timeout_s=timeout_s, second_solver=second_solver)
     if isinstance(found, Proved):
         found = autograd_objects(before, after) or found
+    return _named(found, size_symbols(case, before), fixed)
+
+
+def _judged_lowered(subject: Subject, case: Case, gm: GraphModule, fixed: Mapping[str, int], timeout_s: float, second_solver: bool) -> Verdict | None:
+    """The same for a subject that rewrites ATen-IR: of the forward graph, and of the gradients."""
+    try:
+        left = lower(gm)
+        right, *journals = rewritten_both(subject, left)
+    except (LoweringError, PassError) as error:
+        return Unknown(str(error))
+    if not any(journal.rewrites for journal in journals):
+        return None
+    found = prove_lowered(left, right, timeout_s=timeout_s, second_solver=second_solver, called=size_symbols(case, gm))
+    return _named(worst(found.verdicts), {}, fixed)
+
+
+def _named(found: Verdict, called: Mapping[str, str], fixed: Mapping[str, int]) -> Verdict:
+    """The verdict with the sizes of a counterexample called what the case calls them, the fixed ones included."""
     if not isinstance(found, Refuted):
         return found
     sizes: dict[str, Any] = {**fixed, **{called.get(symbol, symbol): size for symbol, size in found.counterexample.sizes.items()}}

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
 
+import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from torch.fx import GraphModule
 
 from fuzz.program import Program
-from fuzz.strategies import programs
-from optimus.pattern import Exactness
+from fuzz.strategies import options, programs
+from fuzz.templates import captured, instantiate, symbolic_inputs
+from fuzz.variants import variants
+from optimus.capture import sample_sizes
+from optimus.pattern import Case, Exactness
 from verify.compare import compare
-from verify.subject import PassError, Subject, rewritten
+from verify.lowered import compare_lowered, is_lowered, rewritten_both
+from verify.lowering import LoweringError, lower
+from verify.subject import PassError, PatternSubject, Subject, rewritten
 
 BATCH = 60
 
@@ -24,15 +36,21 @@ GRACE_S = 30.0
 
 @dataclass(frozen=True)
 class Finding:
-    """A program on which the subject is wrong, as small as it was found to get."""
+    """A program on which the subject is wrong, as small as it was found to get.
+
+    ``options``: those of the pattern that are not at their defaults. ``symbolic``: it was captured with symbols for its sizes.
+    """
 
     program: Program
     differences: tuple[str, ...]
     before: str
     after: str
+    options: tuple[tuple[str, Any], ...] = ()
+    symbolic: bool = False
 
     def __str__(self) -> str:
-        return f"{self.program}\n\n" + "\n".join(self.differences)
+        said = [f"with {name}={given!r}" for name, given in self.options] + (["captured with symbols for its sizes"] if self.symbolic else [])
+        return "\n".join([f"{self.program}\n", *said, *self.differences])
 
 
 @dataclass
@@ -56,14 +74,57 @@ def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
         before = program.graph()
     except Exception as error:  # whatever an operator raises on fakes
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
+    return _judge_graph(subject, program, before, program.make_inputs)
+
+
+def judge_symbolic(subject: Subject, case: Case) -> tuple[bool, Finding | None]:
+    """The same for a case that was captured with symbols for its sizes, run on the sizes of the capture. Raises :class:`UncapturedError`."""
+    sizes = sample_sizes(case)
+    try:
+        before = captured(case)
+    except Exception as error:  # whatever Dynamo raises
+        raise UncapturedError(f"{type(error).__name__}: {error}") from error
+    fired, found = _judge_graph(subject, instantiate(case, sizes), before, lambda: symbolic_inputs(case, sizes))
+    return fired, None if found is None else replace(found, symbolic=True)
+
+
+def _judge_graph(subject: Subject, program: Program, before: GraphModule, make_inputs: Callable[[], Sequence[object]]) -> tuple[bool, Finding | None]:
+    if is_lowered(subject):
+        return _judge_lowered(subject, program, before, make_inputs)
+    changed = _changed_options(subject)
     try:
         after, journal = rewritten(subject, before)
     except PassError as error:
-        return True, Finding(program, (str(error),), before.code, "")
+        return True, Finding(program, (str(error),), before.code, "", changed)
     if not journal.rewrites and before.code == after.code:
         return False, None
-    found = compare_runs(before.forward, after.forward, program.make_inputs, subject.exactness)
-    return True, Finding(program, tuple(found), before.code, after.code) if found else None
+    found = compare_runs(before.forward, after.forward, make_inputs, subject.exactness)
+    return True, Finding(program, tuple(found), before.code, after.code, changed) if found else None
+
+
+def _changed_options(subject: Subject) -> tuple[tuple[str, Any], ...]:
+    if not isinstance(subject, PatternSubject):
+        return ()
+    return tuple((f.name, given) for f in fields(subject.pattern) if (given := getattr(subject.pattern, f.name)) != f.default)
+
+
+def _judge_lowered(subject: Subject, program: Program, gm: GraphModule, make_inputs: Callable[[], Sequence[object]]) -> tuple[bool, Finding | None]:
+    """The same for a subject that rewrites ATen-IR."""
+    changed = _changed_options(subject)
+    try:
+        before = lower(gm)
+    except LoweringError as error:
+        raise UncapturedError(str(error)) from error
+    try:
+        after, *journals = rewritten_both(subject, before)
+    except PassError as error:
+        return True, Finding(program, (str(error),), before.forward.code, "", changed)
+    if not any(journal.rewrites for journal in journals):
+        return False, None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = compare_lowered(before, after, make_inputs, subject.exactness)
+    return True, Finding(program, tuple(found), before.joint.code, after.joint.code, changed) if found else None
 
 
 def compare_runs(
@@ -82,14 +143,32 @@ class _Found(Exception):
 def hunt(
     subject: Subject, *, seconds: float, seed_number: int = 0, max_examples: int = 1_000_000, on_batch: Callable[[FuzzReport], None] | None = None
 ) -> FuzzReport:
-    """Draw programs round the cases of ``subject``, and blind ones, until the time is up or one is wrong.
+    """Try the cases of ``subject``, then draw programs round them, and blind ones, until the time is up or one is wrong.
 
+    Options of a pattern are drawn too, within their ranges.
     As long as the subject has not fired, up to :data:`GRACE_S` seconds more are given: a hunt that never saw it fire says nothing.
     ``on_batch`` is called with the report so far after every few programs. The same seed draws the same programs.
     """
+    with _one_thread():
+        return _hunted(subject, seconds, seed_number, max_examples, on_batch)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Kernels of one thread: tensors here are tiny, and on a busy machine threads wait for one another a hundred times longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _hunted(subject: Subject, seconds: float, seed_number: int, max_examples: int, on_batch: Callable[[FuzzReport], None] | None) -> FuzzReport:
     report = FuzzReport()
     start = time.monotonic()
     number = seed_number
+    _first(subject, report, start + seconds, max_examples)
     grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
     while report.finding is None and report.tried < max_examples and not _over(report, start + seconds):
         strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
@@ -99,6 +178,38 @@ def hunt(
         if on_batch is not None:
             on_batch(report)
     return report
+
+
+def _first(subject: Subject, report: FuzzReport, deadline: float, most: int) -> None:
+    """Try every case and decline as it stands, then changed in one way at a time, and as it is captured with symbols for its sizes.
+
+    What is declined with symbols comes early: it costs little, and no proof of equal results runs through it.
+    """
+    cases = (*subject.cases, *subject.declines)
+    exact = subject.exactness is Exactness.BITWISE
+    tries: list[Iterable[Callable[[], tuple[bool, Finding | None]]]] = [
+        (partial(judge_symbolic, subject, case) for case in subject.declines),
+        (partial(judge, subject, program) for program in variants(cases, complex_numbers=exact)),
+        (partial(judge_symbolic, subject, case) for case in subject.cases),
+    ]
+    for attempt in itertools.chain(*tries):
+        if report.tried >= most or _over(report, deadline):
+            return
+        _count(report, attempt)
+        if report.finding is not None:
+            report.finding = _tidied(subject, report.finding)
+            return
+
+
+def _count(report: FuzzReport, attempt: Callable[[], tuple[bool, Finding | None]]) -> None:
+    """Carry out one attempt and enter it into the report."""
+    report.tried += 1
+    try:
+        fired, report.finding = attempt()
+    except UncapturedError:
+        report.uncaptured += 1
+        return
+    report.fired += fired
 
 
 def _over(report: FuzzReport, deadline: float) -> bool:
@@ -117,13 +228,13 @@ def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, rep
         report_multiple_bugs=False,
         print_blob=False,
     )
-    @given(strategy)
-    def attempt(program: Program) -> None:
+    @given(strategy, _settings(subject))
+    def attempt(program: Program, chosen: Subject) -> None:
         if _over(report, deadline):
             return
         report.tried += report.finding is None
         try:
-            fired, finding = judge(subject, program)
+            fired, finding = judge(chosen, program)
         except UncapturedError:
             report.uncaptured += 1
             return
@@ -140,8 +251,19 @@ def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, rep
         report.finding = _tidied(subject, report.finding)
 
 
+def _settings(subject: Subject) -> SearchStrategy[Subject]:
+    """The subject, and for a pattern the same with other options."""
+    if not isinstance(subject, PatternSubject):
+        return st.just(subject)
+    return options(subject.pattern).map(lambda pattern: replace(subject, pattern=pattern))
+
+
 def _tidied(subject: Subject, finding: Finding) -> Finding:
     """The find without steps and inputs that do not matter, if it stays one."""
+    if finding.symbolic:  # what its graph is, no program says
+        return finding
+    if isinstance(subject, PatternSubject):
+        subject = replace(subject, pattern=replace(subject.pattern, **dict(finding.options)))
     for smaller in _smaller(finding.program):
         try:
             _, found = judge(subject, smaller)
@@ -155,10 +277,9 @@ def _tidied(subject: Subject, finding: Finding) -> Finding:
 
 
 def _smaller(program: Program) -> list[Program]:
-    from dataclasses import replace
-
     pruned = program.keep_needed()
     found = [pruned] if pruned != program and pruned.size() < program.size() else []
+    found += [replace(program, bare=frozenset())] if program.bare else []
     if len(program.outputs) > 1:
         found += [replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]) for k in range(len(program.outputs))]
     return found

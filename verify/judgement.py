@@ -7,20 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from verify import edges
+from optimus.pattern import Exactness
+from verify import edges, lossy, quantizer, scheduled
 from verify.aten import AtenProof
+from verify.branches import FileBranches, branches_taken, is_traced, sources
 from verify.cache import Cache
 from verify.differential import Comparison, differential
 from verify.fuzzing import FuzzReport, hunt
 from verify.proof import CaseProof, Report, proofs, prove_general
-from verify.subject import Subject
+from verify.subject import PatternSubject, Subject
 from verify.validation import TIMEOUT_S
 from verify.verdict import CLAIMS, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
 
 FUZZ_SHARE = 0.5
 """The most of what is left of the budget after the proof that fuzzing gets; the differential runs get the rest."""
 
-RUNS_S, LEAST_S = 14.0, 4.0
+RUNS_S, LEAST_S = 14.0, 8.0
 """What is kept for the differential runs, as long as fuzzing has the least that it gets."""
 
 INDUCTOR_RUNS = 3
@@ -30,12 +32,17 @@ EXIT = {"proved": 0, "refuted": 1, "vacuous": 3, "unknown": 3, "unmodelled": 3}
 
 @dataclass
 class Judgement:
-    """What the witnesses say of one subject."""
+    """What the witnesses say of one subject.
+
+    ``branches``: those of the files of the pass that fuzzing took, its own file first; None where they were not measured: the subject is
+    no pattern, or somebody else, a debugger for instance, traces the process.
+    """
 
     name: str
     exactness: str
     proof: Report
     fuzz: FuzzReport = field(default_factory=FuzzReport)
+    branches: tuple[FileBranches, ...] | None = None
     runs: list[Comparison] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -70,11 +77,20 @@ class Judgement:
         gradients = f"gradients {back.claim}; " if isinstance(back := self.proof.backward, Proved) else ""
         scope = "the rule in general and " if self.proof.general is not None else ""
         parts = [
-            f"{scope}{proved} cases for all sizes ({verdict.claim}; {gradients}{verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"
+            f"{self._sense()}{scope}{proved} cases for all sizes ({verdict.claim}; {gradients}{verdict.confirmed} of {verdict.queries} queries confirmed by cvc5)"
         ]
-        parts.append(f"{self.fuzz.fired} of {self.fuzz.tried} fuzzed programs rewritten without a difference")
+        fuzzed = f"{self.fuzz.fired} of {self.fuzz.tried} fuzzed programs rewritten without a difference"
+        own = self.branches[0] if self.branches else None
+        parts.append(fuzzed + (f", which took {own.taken} of {own.total} branches of {own.name}" if own is not None and own.total else ""))
         parts.append(f"{len(self.runs)} differential runs")
         return ", ".join(parts)
+
+    def _sense(self) -> str:
+        """In which sense what changes values is proved."""
+        if self.exactness != Exactness.LOSSY.name:
+            return ""
+        names = sum(len(not_the_same(p)) for p in self.proof.parts)
+        return f"outputs the same; gradients the same but for {names} saved values that come back from 8 bits, each within its bound as tested: "
 
     def to_json(self) -> dict[str, Any]:
         """The judgement as plain data."""
@@ -98,6 +114,7 @@ class Judgement:
                 if self.fuzz.finding is None
                 else {"program": str(self.fuzz.finding.program), "differences": list(self.fuzz.finding.differences)},
             },
+            "branches": None if self.branches is None else [f.to_json() for f in self.branches],
             "differential": [
                 {"case": c.name, "compiler": c.compiler, "dynamic": c.dynamic, "fired": c.fired, "ours": list(c.ours), "theirs": list(c.theirs)}
                 for c in self.runs
@@ -122,6 +139,11 @@ def declined(part: CaseProof) -> str:
     if part.case.must_fire or not isinstance(part.verdict, Proved):
         return ""
     return f"declined: {part.case.reason}{', cached' if part.verdict.cached else ''}"
+
+
+def not_the_same(part: CaseProof) -> tuple[str, ...]:
+    """Where the proof of a pattern that changes values says that it does."""
+    return tuple(law for law in part.verdict.laws if law.startswith(quantizer.SAYS)) if isinstance(part.verdict, Proved) else ()
 
 
 def _aten_json(proof: AtenProof) -> dict[str, Any]:
@@ -192,6 +214,8 @@ def judge(
     """
     start = time.monotonic()
     tell = watch or (lambda *_: None)
+    if scheduled.concerns(subject):
+        return _scheduled(subject, device, tell)
     parts: list[CaseProof] = []
     total = len(subject.cases) + len(subject.declines)
     tell("proof", f"0 of {total} cases")
@@ -205,9 +229,41 @@ def judge(
     found = Judgement(subject.name, subject.exactness.name, report)
     left = budget_s - (time.monotonic() - start)
     seconds = max(min(left * FUZZ_SHARE, left - RUNS_S), min(LEAST_S, budget_s))
-    found.fuzz = hunt(subject, seconds=seconds, seed_number=seed, on_batch=lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten"))
+    found.fuzz, found.branches = fuzzed(subject, seconds, seed, lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten"))
     if found.fuzz.finding is None:
         _run(subject, found, start + budget_s, device, tell)
+    found.seconds = time.monotonic() - start
+    return found
+
+
+def fuzzed(
+    subject: Subject, seconds: float, seed: int = 0, on_batch: Callable[[FuzzReport], None] | None = None
+) -> tuple[FuzzReport, tuple[FileBranches, ...] | None]:
+    """A hunt, see :func:`verify.fuzzing.hunt`, and the branches of the pass that it took, see :class:`Judgement`."""
+    reports: list[FuzzReport] = []
+
+    def run() -> None:
+        hunted = lossy.hunt if quantizer.concerns(subject) else hunt
+        reports.append(hunted(subject, seconds=seconds, seed_number=seed, on_batch=on_batch))
+
+    if not isinstance(subject, PatternSubject) or is_traced():
+        run()
+        return reports[0], None
+    taken = branches_taken(sources(subject.pattern), run)
+    return reports[0], tuple(taken)
+
+
+def _scheduled(subject: Subject, device: str, tell: Callable[[str, str], None]) -> Judgement:
+    """The judgement on a pattern of Inductor-IR, of which nothing is proved; see :mod:`verify.scheduled`."""
+    start = time.monotonic()
+    parts: list[CaseProof] = []
+    runs: list[Comparison] = []
+    for part, run in scheduled.parts(subject, device):
+        parts.append(part)
+        runs.append(run)
+        tell("differential", f"{len(runs)} runs, {run.name} through {run.compiler}")
+    runs += [scheduled.compare(subject, case, device, dynamic=True)[0] for case in subject.cases]
+    found = Judgement(subject.name, subject.exactness.name, Report(subject.name, tuple(parts)), runs=runs)
     found.seconds = time.monotonic() - start
     return found
 
@@ -220,7 +276,8 @@ def _outcome(part: CaseProof) -> str:
 
 def _run(subject: Subject, found: Judgement, deadline: float, device: str, tell: Callable[[str, str], None]) -> None:
     for compiler, most in (("aot_eager", 100), ("inductor", INDUCTOR_RUNS)):
-        for comparison in differential(subject, (compiler,), device, most):
+        compared = lossy.differential if quantizer.concerns(subject) else differential
+        for comparison in compared(subject, (compiler,), device, most):
             found.runs.append(comparison)
             tell("differential", f"{len(found.runs)} runs, {comparison.name} through {compiler}")
             if comparison.blamed or (compiler == "inductor" and time.monotonic() > deadline):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,19 @@ from fuzz.templates import captured
 from optimus.capture import size_symbols
 from optimus.journal import Journal
 from optimus.pattern import Case, Pattern
-from verify.aten import ACCUMULATIONS, AtenProof, Sides, prove_aten
+from verify import quantizer
+from verify.aten import ACCUMULATIONS, AtenProof, Sides, prove_aten, prove_lowered
 from verify.cache import Cache, remembered
 from verify.content import case_key, general_key
 from verify.edges import Edges, prove_edges
+from verify.lowered import is_lowered, rewritten_both
+from verify.lowering import LoweringError, lower
 from verify.plain import from_plain, pack_proof, packed, unpack_proof
 from verify.prover.rules import prove_rule
 from verify.smtlib import Export, asked_for, recording
 from verify.subject import PassError, Subject, as_subject, rewritten
 from verify.validation import TIMEOUT_S, validate
-from verify.verdict import Counterexample, Proved, Refuted, Unknown, Vacuous, Verdict, explain, worst
+from verify.verdict import Counterexample, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, worst
 from verify.versions import versions
 
 
@@ -31,7 +34,8 @@ from verify.versions import versions
 class CaseProof:
     """What became of one case or decline. ``before`` and ``after``: the code of its graph.
 
-    ``verdict`` is that at Torch-IR; ``aten`` has those at ATen-IR, of cases that fired and were proved there.
+    ``verdict`` is that at Torch-IR; ``aten`` has those at ATen-IR, of cases that fired and were proved there. Of a subject that
+    rewrites ATen-IR, ``verdict`` is that of the forward graph, which ``aten`` has too.
     """
 
     case: Case
@@ -44,8 +48,8 @@ class CaseProof:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """At both levels."""
-        return [self.verdict, *([] if self.aten is None else self.aten.verdicts)]
+        """At both levels, each once."""
+        return [self.verdict, *(v for v in ([] if self.aten is None else self.aten.verdicts) if v != self.verdict)]
 
 
 @dataclass(frozen=True)
@@ -194,29 +198,75 @@ def _pack(proof: CaseProof) -> dict[str, Any] | None:
 def _prove_case(subject: Subject, case: Case, timeout_s: float, second_solver: bool) -> CaseProof:
     start = time.monotonic()
     before = captured(case)
+    if quantizer.concerns(subject):
+        return _prove_partitioned(subject, case, before, timeout_s, second_solver)
+    if is_lowered(subject):
+        return _prove_lowered(subject, case, before, timeout_s, second_solver)
     try:
         after, journal = rewritten(subject, before)
     except PassError as error:
         return CaseProof(case, False, Unknown(f"{case.name}: {error}"), time.monotonic() - start, before.code.strip())
-    verdict = _verdict(case, before, after, journal, timeout_s, second_solver)
+    verdict = _verdict(case, before, after, journal, lambda: validate(before, after, timeout_s=timeout_s, second_solver=second_solver))
     aten = None
     if journal.rewrites and case.must_fire and isinstance(verdict, Proved):
         aten = prove_aten(before, after, timeout_s=timeout_s, second_solver=second_solver, called=size_symbols(case, before))
     return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, before.code.strip(), after.code.strip(), aten)
 
 
-def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journal, timeout_s: float, second_solver: bool) -> Verdict:
+def _prove_lowered(subject: Subject, case: Case, gm: GraphModule, timeout_s: float, second_solver: bool) -> CaseProof:
+    """The proof of a case of a subject that rewrites ATen-IR: of the forward graph, and of the joint graph."""
+    start = time.monotonic()
+    try:
+        left = lower(gm)
+        right, journal, _ = rewritten_both(subject, left)
+    except (LoweringError, PassError) as error:
+        wrong = Unmodelled(f"lowering to ATen-IR: {error}") if isinstance(error, LoweringError) else Unknown(f"{case.name}: {error}")
+        return CaseProof(case, False, wrong, time.monotonic() - start, gm.code.strip())
+    aten: list[AtenProof] = []
+
+    def proved() -> Verdict:
+        aten.append(prove_lowered(left, right, timeout_s=timeout_s, second_solver=second_solver, called=size_symbols(case, gm)))
+        return aten[0].forward
+
+    verdict = _verdict(case, left.forward, right.forward, journal, proved)
+    codes = left.forward.code.strip(), right.forward.code.strip()
+    return CaseProof(case, bool(journal.rewrites), verdict, time.monotonic() - start, *codes, aten[0] if aten and case.must_fire else None)
+
+
+def _prove_partitioned(subject: Subject, case: Case, before: GraphModule, timeout_s: float, second_solver: bool) -> CaseProof:
+    """That of a pattern that runs between the forward and the backward graph, see :mod:`verify.quantizer`."""
+    start = time.monotonic()
+    seen = quantizer.examine(subject, before, timeout_s, second_solver)
+    if seen.verdict is None:
+        verdict = _not_rewritten(case, seen.journal)
+    elif case.must_fire or not isinstance(seen.verdict, Proved):
+        verdict = seen.verdict
+    else:
+        verdict = _not_declined(case)
+    return CaseProof(case, bool(seen.journal.rewrites), verdict, time.monotonic() - start, seen.before, seen.after)
+
+
+def _verdict(case: Case, before: GraphModule, after: GraphModule, journal: Journal, proved: Callable[[], Verdict]) -> Verdict:
     if journal.rewrites:
         if before.code == after.code:
             return Vacuous(f"{case.name} was rewritten without a change")
-        found = validate(before, after, timeout_s=timeout_s, second_solver=second_solver)
+        found = proved()
         if isinstance(found, Refuted):
             called = size_symbols(case, before)
             sizes = {called.get(symbol, symbol): size for symbol, size in found.counterexample.sizes.items()}
             return Refuted(replace(found.counterexample, sizes=sizes))
         if case.must_fire:
             return found
-        return Vacuous(f"{case.name} was to be declined for {case.reason!r}, but was rewritten")
+        return _not_declined(case)
+    return _not_rewritten(case, journal)
+
+
+def _not_declined(case: Case) -> Verdict:
+    return Vacuous(f"{case.name} was to be declined for {case.reason!r}, but was rewritten")
+
+
+def _not_rewritten(case: Case, journal: Journal) -> Verdict:
+    """The verdict on a case that was left alone: proved of a decline with its reason."""
     given = sorted({d.reason for d in journal.declined})
     if case.must_fire:
         return Vacuous(f"{case.name} was not rewritten" + (f"; declined for {', '.join(given)}" if given else ""))

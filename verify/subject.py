@@ -13,7 +13,7 @@ from optimus.effects import effects
 from optimus.engine import Engine
 from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
-from optimus.pattern import Case, Exactness, Pattern
+from optimus.pattern import IR, Case, Exactness, Pattern
 from optimus.plan import Plan
 from optimus.rule import Rule
 from verify.compare import USERS
@@ -29,6 +29,10 @@ class Subject(Protocol):
     @property
     def exactness(self) -> Exactness:
         """How equal its results claim to be."""
+
+    @property
+    def ir(self) -> IR:
+        """The level of the graphs it is given."""
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -65,6 +69,11 @@ class PatternSubject:
     def exactness(self) -> Exactness:
         """See :class:`Subject`."""
         return self.pattern.exactness
+
+    @property
+    def ir(self) -> IR:
+        """See :class:`Subject`."""
+        return self.pattern.ir
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -124,6 +133,7 @@ class PassSubject:
     declines: tuple[Case, ...] = ()
     exactness: Exactness = Exactness.BITWISE
     general: Callable[[Rule], None] | None = None
+    ir: IR = IR.TORCH
 
     def apply(self, gm: GraphModule) -> Journal:
         """See :class:`Subject`. A change counts as one rewrite of everything."""

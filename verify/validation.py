@@ -15,6 +15,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
 from torch.utils import _pytree as pytree
 
+from optimus.levels import level
+from optimus.pattern import IR
 from optimus.regions import Region
 from optimus.values import MISSING, returns_argument, storages, tensor, value
 from verify.cache import Cache, remembered, shared
@@ -32,6 +34,9 @@ TIMEOUT_S = 20.0
 
 RAISING = "whether it raises"
 
+CONVERT = torch.ops.prims.convert_element_type.default
+"""The cast that is written where the dtype in which is computed counts."""
+
 DEPTH = 10_000
 """Python's recursion limit while terms are built; they nest as deep as the graph."""
 
@@ -42,13 +47,15 @@ class Reading:
 
     ``grad``: whether gradients are recorded at their entry. ``differentiated``: they stand behind autograd (ATen-IR), so that
     ``detach`` is a view of everything. ``laws``: names of :data:`verify.verdict.LAWS` that may be used. ``replayed``: a
-    difference is shown on real tensors; otherwise it is reported as unknown, which is for those who then ask again.
+    difference is shown on real tensors; otherwise it is reported as unknown, which is for those who then ask again. ``doubted``: the
+    goal that is asked first, alone, as it did not follow with fewer laws.
     """
 
     grad: bool = True
     differentiated: bool = False
     laws: frozenset[str] = frozenset()
     replayed: bool = True
+    doubted: str = ""
 
 
 TORCH_IR = Reading()
@@ -85,9 +92,15 @@ def validate(
 
 
 def validate_region(region: Region, *, timeout_s: float = TIMEOUT_S, cache: Cache | None = None) -> Verdict:
-    """:func:`validate` for a region. ``cache``: where regions of one structure are proved once."""
+    """:func:`validate` for a region. ``cache``: where regions of one structure are proved once.
+
+    At ATen-IR, where gradients are graphs of their own, laws of arithmetic may be used, as few as it takes.
+    """
+    from verify.aten import least  # which asks for validations
 
     def compute() -> Verdict:
+        if level(region.before.graph) is IR.ATEN:
+            return least(region.before, region.after, region.private, timeout_s, True)
         return validate(region.before, region.after, private=region.private, timeout_s=timeout_s, reading=Reading(grad=region.grad))
 
     def key() -> str | None:
@@ -136,6 +149,7 @@ class _Proof:
 
     def run(self, start: float) -> Verdict:
         task, reading = self.task, self.reading
+        task.logic.widened = any(node.target is CONVERT for gm in (self.before, self.after) for node in gm.graph.nodes)
         inputs = {str(k): self._input(str(k), node) for k, (node, _) in enumerate(self.pairs)}
         task.assume()
         self.other_size = task.other_sizes([pair for one, other in self.pairs for pair in _sizes(one, other)]).term
@@ -331,12 +345,12 @@ class _Proof:
     # ---------------------------------------------------------------------------------------------------------- answers
 
     def _settle(self, goals: Sequence[tuple[str, Any]]) -> Failure:
-        what, answer = self.task.prove([], goals, self._shows)
+        what, answer = self.task.prove([], goals, self._shows, self.reading.doubted)
         match answer:
             case Invalid():
                 return _Disagreement(what, dict(answer.sizes))
             case Undecided():
-                return Undecided(f"{what}: {answer.reason}" if what else answer.reason, disputed=answer.disputed)
+                return Undecided(f"{what}: {answer.reason}" if what else answer.reason, disputed=answer.disputed, goal=what)
         return None
 
     def _shows(self, what: str, sizes: Mapping[str, int]) -> bool:
@@ -357,7 +371,7 @@ class _Proof:
             if failed.disputed or not self.reading.replayed
             else self._replay(self._differ(f"real tensors; the solver gave up on {failed.reason}"))
         )
-        return found if isinstance(found, Refuted) else Unknown(failed.reason)
+        return found if isinstance(found, Refuted) else Unknown(failed.reason, failed.goal)
 
     def _replay(self, failed: _Disagreement) -> Verdict:
         """What real tensors of the sizes found show, or, where they show nothing, larger ones."""
@@ -372,7 +386,7 @@ class _Proof:
 
     def _witnessed(self, failed: _Disagreement, draws: Sequence[str]) -> Verdict:
         if not self.reading.replayed:
-            return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}")
+            return Unknown(f"{failed.what}: differs in the semantics for {failed.sizes or 'the given sizes'}", failed.what, shown=True)
         exact = not self.task.logic.has_sums and not self.reading.laws
         try:
             inputs, seen = witness(self.before, self.after, failed.sizes, self.private, signed_zeros=exact, draws=draws, grad=self.reading.grad)

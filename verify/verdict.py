@@ -40,7 +40,7 @@ CLAIMS = {
     ),
 }
 
-REORDERED, GROUPING, NEUTRAL, UNIT = "reordered", "grouping", "neutral", "unit"
+REORDERED, GROUPING, NEUTRAL, UNIT, ZEROS = "reordered", "grouping", "neutral", "unit", "zeros"
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ LAWS = {
     GROUPING: Law("a sum over a range is that of the sums over its sections, and additions may be grouped and ordered otherwise", "E1"),
     NEUTRAL: Law("x + 0 = x", "E2"),
     UNIT: Law("x * 1 = x", "E2"),
+    ZEROS: Law("0 * 0 = 0, and sums may have such summands more", "E2"),
 }
 
 
@@ -128,9 +129,14 @@ class Vacuous:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Not decided: a timeout, a disagreement of solvers, or a model that does not replay."""
+    """Not decided: a timeout, a disagreement of solvers, or a model that does not replay.
+
+    ``goal``: the first that does not follow, if it is one. ``shown``: the solver has a model in which it fails; it did not run out of time.
+    """
 
     reason: str
+    goal: str = field(default="", compare=False)
+    shown: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from optimus.passes.activation_quantization import ActivationQuantization
+from optimus.passes.aten_batch_add import BatchAtenAdd
+from optimus.passes.aten_batch_div import BatchAtenDiv
+from optimus.passes.aten_batch_linear import BatchLinearPostGrad
+from optimus.passes.aten_batch_mul import BatchAtenMul
+from optimus.passes.aten_batch_relu import BatchAtenRelu
+from optimus.passes.aten_batch_sigmoid import BatchAtenSigmoid
+from optimus.passes.aten_batch_sub import BatchAtenSub
+from optimus.passes.aten_batch_tanh import BatchAtenTanh
+from optimus.passes.aten_decompose_mm import DecomposeMm
+from optimus.passes.aten_normalization import NormalizationAten
+from optimus.passes.aten_pad_mm import PadAtenMm
+from optimus.passes.aten_select_cat import SelectCatAten
+from optimus.passes.aten_split_cat import SplitCatAten
+from optimus.passes.aten_unbind_stack import UnbindStackAten
 from optimus.passes.batch_clamp import BatchClamp
 from optimus.passes.batch_detach import BatchDetach
 from optimus.passes.batch_layernorm import BatchLayernorm
@@ -12,6 +27,7 @@ from optimus.passes.batch_relu import BatchRelu
 from optimus.passes.batch_sigmoid import BatchSigmoid
 from optimus.passes.batch_tanh import BatchTanh
 from optimus.passes.einsum_to_pointwise import EinsumToPointwise
+from optimus.passes.group_kernels import GroupKernels
 from optimus.passes.group_linear import GroupLinear
 from optimus.passes.merge_getitem_cat import MergeGetitemCat
 from optimus.passes.merge_splits import MergeSplits
@@ -38,6 +54,14 @@ BUILT_IN: tuple[Pattern, ...] = (
     BatchClamp(),
     BatchNanToNum(),
     BatchLayernorm(),
+    BatchLinearPostGrad(),
+    BatchAtenTanh(),
+    BatchAtenSigmoid(),
+    BatchAtenRelu(),
+    BatchAtenAdd(),
+    BatchAtenSub(),
+    BatchAtenDiv(),
+    BatchAtenMul(),
     Normalization(),
     RemoveSplitWithSizeOne(),
     MergeGetitemCat(),
@@ -51,4 +75,13 @@ BUILT_IN: tuple[Pattern, ...] = (
     UnbindStackToSlices(),
     MoveReshapeOutOfSplitStack(),
     EinsumToPointwise(),
+    SplitCatAten(),
+    NormalizationAten(),
+    UnbindStackAten(),
+    SelectCatAten(),
+    PadAtenMm(),
+    DecomposeMm(),
 )
+
+LOWER: tuple[Pattern, ...] = (ActivationQuantization(), GroupKernels())
+"""Patterns that run below the graphs of operators: on what a partitioner makes, and on Inductor's scheduler nodes."""

@@ -102,14 +102,12 @@ class BatchLayernorm(HorizontalPattern):
         x = tensor(call["input"])
         given = [t for n in ("weight", "bias") if (t := tensor(call[n])) is not None]
         rank = _rank(call)
-        if x is None or rank is None:
+        if x is None or rank is None or any(not same_size(a, b) for t in given for a, b in zip(t.shape, x.shape[-rank:], strict=True)):
             return None
         if any(t.dtype != x.dtype for t in given):
             return Decline("same_dtype")
         if not is_row_major(x):
             return Decline("row_major")
-        if any(not same_size(a, b) for t in given for a, b in zip(t.shape, x.shape[-rank:], strict=True)):
-            return None
         return tuple(shape_key(call[n]) for n in ("input", "weight", "bias")), rank, repr(call["eps"])
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:

@@ -10,6 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optimus.laws import ALL_LAWS, Law
+from optimus.passes.aten_batch_linear import BatchLinearPostGrad
+from optimus.passes.aten_batch_sub import BatchAtenSub
+from optimus.passes.aten_decompose_mm import DecomposeMm
+from optimus.passes.aten_pad_mm import PadAtenMm
+from optimus.passes.aten_select_cat import SelectCatAten
+from optimus.passes.aten_split_cat import SplitCatAten
 from optimus.passes.batch_clamp import BatchClamp
 from optimus.passes.batch_detach import BatchDetach
 from optimus.passes.batch_layernorm import BatchLayernorm
@@ -35,7 +41,7 @@ from optimus.passes.unbind_stack_to_slices import UnbindStackToSlices
 from optimus.pattern import Pattern
 from verify.subject import PatternSubject, Subject
 
-from . import groups, joins, lawful, linears, members, norms, parts, sections
+from . import groups, joins, lawful, linears, lowered, members, norms, parts, sections
 from .bare import bare, if_returned, writing
 
 
@@ -113,6 +119,12 @@ BROKEN: tuple[Broken, ...] = (
     wrong(parts.SlicesSwapped(), UnbindCatToView(), by_proof=True),
     wrong(parts.PiecesSwapped(), SplitStackToCats(), by_proof=True),
     wrong(parts.StartDropped(threshold_to_cat=2), UnbindStackToSlices(threshold_to_cat=2), by_proof=True),
+    wrong(lowered.FactorDropped(2), BatchAtenSub(2), by_proof=True),
+    wrong(lowered.BiasesTurned(2), BatchLinearPostGrad(2), by_proof=True),
+    wrong(lowered.SourcesUnread(), SelectCatAten(), by_proof=True),
+    wrong(lowered.StrangersBehind(), SplitCatAten(), by_proof=True),
+    wrong(lowered.FactorsUnread(), DecomposeMm(), by_proof=True),
+    wrong(lowered.PaddedWithOnes(), PadAtenMm(), by_proof=True),
     without(Law.ALIASING, SplitCat(), by_proof=True),
     without(Law.ALIASING, MutateCat(), by_proof=True),
     without(Law.ALIASING, UnbindStack(), by_proof=True),

@@ -13,7 +13,7 @@ from torch._dynamo.utils import counters
 from torch.func import functional_call
 
 from optimus.passes import BUILT_IN
-from optimus.pattern import Exactness, HorizontalPattern, Pattern
+from optimus.pattern import IR, Exactness, HorizontalPattern, Pattern
 from optimus.plan import Plan, lookup, replace_options
 from optimus.production import clear_journals, journals
 from tests.hostile.registry import Hostile
@@ -68,6 +68,8 @@ def compiled(program: Hostile, way: str, compiler: str = "aot_eager", *, rewriti
     counters.clear()
     clear_journals()
     plan = UNRETURNED if compiler == "inductor" else {"bare": BARE, "backwards": BACKWARDS}.get(way, FULL)
+    if program.name.startswith("aten/"):
+        plan = plan.at(IR.ATEN)
     options = {"compiler": compiler, "plan": plan} if rewriting else None
     body = program.build()
     captured = torch._dynamo.config.patch(capture_scalar_outputs=program.capture, capture_dynamic_output_shape_ops=program.capture)

@@ -6,6 +6,7 @@ they are equal, or their bodies differ at some place. That is extensionality wit
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from verify.prover.session import Session
 from verify.prover.terms import function_of, is_addition, lifted, term_number, walk, wrapped
 from verify.semantics.logic import UNINITIALISED, Cond, Index, Part, Symbol, Term
 from verify.semantics.tensor import number
-from verify.verdict import GROUPING, NEUTRAL, UNIT
+from verify.verdict import GROUPING, NEUTRAL, UNIT, ZEROS
 
 ELEMENT = z3.DeclareSort("T")
 WHOLE = z3.DeclareSort("U")
@@ -60,6 +61,7 @@ class SolverLogic:
 
     premises: list[z3.BoolRef] = field(default_factory=list)
     laws: frozenset[str] = frozenset()
+    widened: bool = False
     extensional: dict[int, Extensional] = field(default_factory=dict)
     _functions: dict[Any, z3.FuncDeclRef] = field(default_factory=dict)
     _constants: dict[Any, z3.ExprRef] = field(default_factory=dict)
@@ -334,12 +336,20 @@ class SolverLogic:
         if symbol is None:
             return
         law, neutral = {"add": (NEUTRAL, 0), "mul": (UNIT, 1)}[symbol.op]
+        if symbol.op == "mul" and ZEROS in self.laws:
+            yield from self._zeros(wrapped(term))
         if law in self.laws and not (law == UNIT and symbol.result.startswith("complex")):  # inf * (1 + 0i) is not inf
             found = wrapped(term)
             left, right = found.arg(0), found.arg(1)
             for constant in [constant for constant, number in self._numbers.values() if number == neutral]:
                 yield z3.Or(left != constant, found == right)
                 yield z3.Or(right != constant, found == left)
+
+    def _zeros(self, product: Any) -> Iterator[z3.BoolRef]:
+        """That a product of two zeros adds nothing to a sum."""
+        zeros = [constant for constant, number in self._numbers.values() if number == 0]
+        for one, other in itertools.product([*zeros, self.zero()], repeat=2):
+            yield z3.Or(product.arg(0) != one, product.arg(1) != other, product == self.zero())
 
     def jumps(self) -> tuple[str, ...]:
         """The operators that jump and read what may have been added up in another order."""

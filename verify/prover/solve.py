@@ -48,11 +48,12 @@ class Invalid:
 
 @dataclass(frozen=True)
 class Undecided:
-    """The solver gave up, or two solvers disagree (``disputed``). ``smt2`` is the query."""
+    """The solver gave up, or two solvers disagree (``disputed``). ``smt2`` is the query, ``goal`` what it is about."""
 
     reason: str
     smt2: str = ""
     disputed: bool = False
+    goal: str = ""
 
 
 Answer = Valid | Invalid | Undecided

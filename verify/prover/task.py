@@ -93,15 +93,20 @@ class Task:
         """The sizes of the graph's inputs as solver variables."""
         return self._given
 
-    def prove(self, given: Sequence[Any], goals: Sequence[tuple[str, Any]], shows: Shows | None = None) -> tuple[str, Answer]:
+    def prove(self, given: Sequence[Any], goals: Sequence[tuple[str, Any]], shows: Shows | None = None, doubted: str = "") -> tuple[str, Answer]:
         """Whether all ``goals`` follow from the premises and ``given``, by both solvers where there are two.
 
         Asked as one query where that works. Otherwise one by one; the answer is then that to the first goal that does
         not follow, under the name it comes with. Goals that are plainly true are not asked about. ``shows``: whether a goal is
         seen to fail for some sizes; asked where the solver would have to look at sums that do not look alike, which takes long.
+        ``doubted``: the goals of this name are asked first, for if they do not follow, no other matters.
         """
         open_goals = [(what, formula(goal)) for what, goal in goals if goal is not True]
         premises = [*self.logic.premises, *map(formula, given)]
+        for what, goal in open_goals:
+            answer = self._answer(premises, [what], [goal], last=True) if what == doubted else None
+            if answer is not None and not isinstance(answer, Valid):
+                return what, answer
         if len(open_goals) > 1 or (open_goals and shows is not None):
             names = [what for what, _ in open_goals]
             answer = self._answer(premises, names, [goal for _, goal in open_goals])

@@ -54,11 +54,13 @@ def is_elementwise(use: Use) -> bool:
 LETTERS = "abcdefghijlopqrstuvwxyz"  # for leading dimensions; k, m and n are the others
 
 
-def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool = False) -> Tensor:
+def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool = False, result: torch.dtype | None = None) -> Tensor:
     """The sum over the letters that the result lacks of the product of the operands, as ``einsum`` writes it.
 
-    A letter that one operand repeats reads its diagonal. ``fused``: the kernel adds a bias before it rounds.
+    A letter that one operand repeats reads its diagonal. ``fused``: the kernel adds a bias before it rounds. ``result``: the dtype
+    in which is added up, that of the operator's result by default.
     """
+    result = use.dtype if result is None else result
     inputs, _, output = equation.partition("->")
     seen = list(zip(inputs.split(","), operands, strict=True))
     extents: dict[str, Any] = {}
@@ -69,7 +71,7 @@ def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool
     summed = [c for c in extents if c not in output]
     ranges = tuple(number(extents[c]) for c in summed)
     dtype = operands[0].dtype
-    product, total = _binary(use, "mul", dtype, dtype), use.symbol("sum", dtype, result=use.dtype)
+    product, total = _binary(use, "mul", dtype, dtype), use.symbol("sum", dtype, result=result)
     kernel = (use.call.op, fused, _renamed(equation), tuple(extents.values()))
 
     def element(index: Index) -> Any:
@@ -85,7 +87,17 @@ def contraction(use: Use, equation: str, operands: Sequence[Tensor], fused: bool
 
         return use.logic.total(total, Part(ranges, body), kernel) if summed else body(())
 
-    return Tensor(tuple(extents[c] for c in output), element, use.dtype)
+    return Tensor(tuple(extents[c] for c in output), element, result)
+
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+def _products(use: Use, equation: str, operands: Sequence[Tensor], fused: bool = False) -> Tensor:
+    """A contraction in float32 where operands are of half precision and graphs say how they are rounded; not rounded yet."""
+    if not (use.logic.widened and use.dtype in HALF and all(t.dtype == use.dtype for t in operands)):
+        return contraction(use, equation, operands, fused)
+    return contraction(use, equation, [use.cast(t, torch.float32) for t in operands], fused, torch.float32)
 
 
 def _renamed(equation: str) -> str:
@@ -109,8 +121,8 @@ def _equal_dtypes(use: Use, *tensors: Tensor) -> list[Tensor]:
 
 def plus(use: Use, left: Tensor, right: Tensor) -> Tensor:
     """The sum of two tensors of one shape and dtype, as ``add`` says it."""
-    symbol = _binary(use, "add", use.dtype, use.dtype)
-    return Tensor(left.dims, lambda i: use.logic.apply(symbol, left[i], right[i]), use.dtype)
+    symbol = _binary(use, "add", left.dtype, left.dtype)
+    return Tensor(left.dims, lambda i: use.logic.apply(symbol, left[i], right[i]), left.dtype)
 
 
 def times(use: Use, left: Tensor, right: Tensor) -> Tensor:
@@ -120,9 +132,10 @@ def times(use: Use, left: Tensor, right: Tensor) -> Tensor:
 
 
 def _scaled(use: Use, tensor: Tensor, factor: Any) -> Tensor:
+    """The element-wise product with a number, as ``mul`` says it."""
     if isinstance(factor, (int, float)) and factor == 1:
         return tensor
-    symbol = use.symbol("scale", tensor.dtype, literals={"by": literal(factor)}, result=tensor.dtype)
+    symbol = use.symbol("mul", tensor.dtype, literals={"self": "#1", "other": literal(factor)}, result=tensor.dtype)
     return Tensor(tensor.dims, lambda i: use.logic.apply(symbol, tensor[i]), tensor.dtype)
 
 
@@ -165,13 +178,13 @@ def group_linear(use: Use) -> list[Tensor]:
 @means("mm")
 def mm(use: Use) -> Tensor:
     """The product of two matrices."""
-    return contraction(use, "mk,kn->mn", _equal_dtypes(use, use.tensor("self"), use.tensor("mat2")))
+    return use.cast(_products(use, "mk,kn->mn", _equal_dtypes(use, use.tensor("self"), use.tensor("mat2"))), use.dtype)
 
 
 @means("bmm")
 def bmm(use: Use) -> Tensor:
     """Products of matrices, one for each position of the first dimension."""
-    return contraction(use, "bmk,bkn->bmn", _equal_dtypes(use, use.tensor("self"), use.tensor("mat2")))
+    return use.cast(_products(use, "bmk,bkn->bmn", _equal_dtypes(use, use.tensor("self"), use.tensor("mat2"))), use.dtype)
 
 
 @means("addmm")
@@ -191,8 +204,10 @@ def _added(use: Use, equation: str, left: str, right: str) -> Tensor:
     alpha, beta = use.args.get("alpha", 1), use.args.get("beta", 1)
     use.demand(len(one.dims) > 0 and len(other.dims) > 0)
     seen = use.fitted(bias, (*one.dims[:-1], other.dims[-1]))
-    product = _scaled(use, contraction(use, equation, [one, other], fused=True), alpha)
-    return product if isinstance(beta, (int, float)) and beta == 0 else plus(use, product, _scaled(use, seen, beta))
+    product = _scaled(use, _products(use, equation, [one, other], fused=True), alpha)
+    if not (isinstance(beta, (int, float)) and beta == 0):
+        product = plus(use, product, _scaled(use, use.cast(seen, product.dtype), beta))
+    return use.cast(product, use.dtype)
 
 
 @means("matmul")

@@ -46,7 +46,13 @@ class Part:
 
 
 class Logic(Protocol):
-    """What an instance of the algebra provides."""
+    """What an instance of the algebra provides.
+
+    ``widened``: products of half precision are read as kernels compute them, in float32 and rounded at the end, for a graph
+    says so by itself. Otherwise they are functions of half precision of which no more is known than that they add products.
+    """
+
+    widened: bool
 
     def ite(self, condition: Cond, then: Any, other: Any) -> Any:
         """``then`` where ``condition`` holds, else ``other``; on integers, on formulas and on terms."""
@@ -88,6 +94,7 @@ class NumberLogic:
     def __init__(self, inputs: dict[str, Any], function: Callable[[Symbol], Callable[..., Any]]) -> None:
         self.inputs = inputs
         self.function = function
+        self.widened = False
 
     def ite(self, condition: Cond, then: Any, other: Any) -> Any:
         """See :class:`Logic`."""

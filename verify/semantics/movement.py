@@ -219,6 +219,12 @@ def to(use: Use) -> Any:
     return alias(use.storage("self")) if use.aliases else use.cast(use.tensor("self"), use.dtype)
 
 
+@means("prims::convert_element_type")
+def convert(use: Use) -> Tensor:
+    """A cast into new memory."""
+    return use.cast(use.tensor("self" if "self" in use.args else "a"), use.dtype)
+
+
 @means("size")
 def size(use: Use) -> Any:
     """The shape, or one extent."""

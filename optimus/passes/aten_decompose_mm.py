@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.fx import Node
+
+from optimus.passes._aten import aten
+from optimus.passes._products import Product, number, product_of
+from optimus.pattern import IR, Decline, Exactness, Match, VerticalPattern, at_least, declines, fires
+from optimus.rewriter import Transaction
+from optimus.rule import Rule
+from optimus.state import GraphState
+from optimus.values import Size, tensor
+
+WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+"""The dtype in which products are added up."""
+WHOLE = {torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64}
+SUPPORTED = {torch.float32, torch.float64, *WIDER, *WHOLE}
+
+
+@fires("m, k", "k, n")
+def product(x, y):
+    return torch.mm(x, y) * 2
+
+
+@fires("m, k", "n, k")
+def transposed(x, y):
+    return torch.mm(x, y.t()).exp()
+
+
+@fires("b, m, k", "b, k, n")
+def batched(x, y):
+    return torch.bmm(x, y).cos()
+
+
+@fires("n", "m, k", "k, n")
+def with_a_vector(b, x, y):
+    return torch.addmm(b, x, y, beta=2, alpha=3)
+
+
+@fires("n", "m, k", "k, n", grad=False)
+def not_added(b, x, y):
+    return torch.addmm(b, x, y, beta=0)
+
+
+@fires("m, k: bfloat16", "k, n: bfloat16", "n: bfloat16")
+def half_precision(x, y, b):
+    return torch.addmm(b, x, y) + torch.mm(x, y)
+
+
+@fires("m, k: int32", "k, n: int32", "m, n: int32", grad=False)
+def whole_numbers(x, y, c):
+    return torch.addmm(c, x, y, beta=2, alpha=-1) + torch.mm(x, y)
+
+
+@declines("small", "3, 4", "4, 5")
+def many_rows(x, y):
+    return torch.mm(x, y)
+
+
+@declines("small", "b, 2049, k", "b, k, n")
+def long_sides(x, y):
+    return torch.bmm(x, y)
+
+
+@declines("dtype", "m, k: complex64", "k, n: complex64", grad=False)
+def complex_numbers(x, y):
+    return torch.mm(x, y)
+
+
+@dataclass(frozen=True)
+class DecomposeMm(VerticalPattern):
+    """``mm(x, y)  ->  sum(x[:, :, None] * y[None], 1)``
+
+    A matrix product (``mm``, ``bmm``, ``addmm``) of matrices so narrow that no kernel for products pays is written as multiply and sum,
+    which the compiler below fuses with what stands before and behind.
+
+    Sound because element ``m, n`` sums ``x[m, k] * y[k, n]`` over ``k``; the order of summation may differ, so rounding may.
+    Half precision is multiplied and added up in float32 and rounded once, whole numbers are in their own dtype, as eager has
+    it. ``alpha`` and ``beta`` scale the sum and what is added before that; a ``beta`` of 0 adds nothing, be it NaN. Stops at large
+    sizes, and at other dtypes.
+
+    Off by default, until its gain is measured. What is small differs between devices: on CUDA devices a first dimension of at least
+    ``min_first_dimension_decomposition`` and others below ``max_other_dimension_decomposition`` (two of three for ``bmm``), elsewhere
+    a first dimension of at most ``cpu_max_first_dimension_decomposition`` and others of at most ``cpu_max_other_dimension_decomposition``.
+    """
+
+    name = "decompose_mm_pass"
+    ir = IR.ATEN
+    by_default = False
+    anchors = frozenset({"mm", "bmm", "addmm"})
+    exactness = Exactness.REASSOCIATES
+    requirements = {
+        "small": "the sizes are known, and such that no kernel for products pays",
+        "dtype": "the result is of a floating-point dtype, or of one of whole numbers",
+    }
+    cases = (product, transposed, batched, with_a_vector, not_added, half_precision, whole_numbers)
+    declines = (many_rows, long_sides, complex_numbers)
+    judged_with = {"skip_dynamic_shape_dim_check": True}
+
+    min_first_dimension_decomposition: int = 10240
+    """On CUDA devices: the least extent of the first dimension."""
+    max_other_dimension_decomposition: int = 32
+    """On CUDA devices: other dimensions are shorter."""
+    cpu_max_first_dimension_decomposition: int = 1
+    """Elsewhere: the greatest extent of the first dimension."""
+    cpu_max_other_dimension_decomposition: int = 2048
+    """Elsewhere: the greatest extent of other dimensions."""
+    skip_dynamic_shape_dim_check: bool = False
+    """Take extents that are not known for such that it pays."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for option, given in self.options().items():
+            if not isinstance(given, bool):
+                at_least(self, option, 1)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """A product of two matrices. Multiply and sum is a contraction by its meaning."""
+        x = rule.tensor("x", rule.number("m"), rule.number("k"))
+        y = rule.tensor("y", x.axes[1], rule.number("n"))
+        wide, high = rule.expand(x, 2, y.axes[1]), rule.expand(y, 0, x.axes[0])
+        rule.equal("the product", rule.contract("mk,kn->mn", x, y), rule.contract("mkn,mkn->mn", wide, high))
+
+    def find(self, node: Node, state: GraphState) -> Match | Decline | None:
+        found = product_of(node)
+        if found is None or node.target is aten.baddbmm.default:
+            return None
+        if found.dtype not in SUPPORTED:
+            return Decline("dtype", str(found.dtype))
+        if not self._small(found):
+            return Decline("small", f"{found.batch or ''} {found.rows}, {found.inner}, {found.columns}")
+        return Match((node,), node, found)
+
+    def _small(self, found: Product) -> bool:
+        first, *others = [s for s in (found.batch, found.rows, found.inner, found.columns) if s is not None]
+        if found.cuda:
+            short = [self._fits(s, most=self.max_other_dimension_decomposition - 1) for s in others]
+            return self._fits(first, least=self.min_first_dimension_decomposition) and sum(short) >= 2
+        most = self.cpu_max_other_dimension_decomposition
+        return self._fits(first, most=self.cpu_max_first_dimension_decomposition) and all(self._fits(s, most=most) for s in others)
+
+    def _fits(self, size: Size, *, least: int = 0, most: int | None = None) -> bool:
+        known = number(size)
+        if known is None:
+            return self.skip_dynamic_shape_dim_check
+        return least <= known and (most is None or known <= most)
+
+    def rewrite(self, match: Match, tx: Transaction) -> None:
+        found: Product = match.found
+        inner = 1 if found.batch is None else 2
+        left = tx.call(aten.unsqueeze.default, _widened(tx, found.left), inner + 1)
+        right = tx.call(aten.unsqueeze.default, _widened(tx, found.right), inner - 1)
+        total = _summed(tx, tx.call(aten.mul.Tensor, left, right), inner, found.dtype)
+        total = _scaled(tx, total, found.alpha)
+        if found.bias is not None and found.beta != 0:
+            total = tx.call(aten.add.Tensor, total, _scaled(tx, _widened(tx, found.bias), found.beta))
+        if found.dtype in WIDER:
+            total = tx.call(torch.ops.prims.convert_element_type.default, total, found.dtype)
+        tx.replace(found.node, total)
+
+
+def _widened(tx: Transaction, node: Node) -> Node:
+    """``node`` in the dtype in which products are added up."""
+    fake = tensor(node)
+    assert fake is not None
+    wider = WIDER.get(fake.dtype)
+    return node if wider is None else tx.call(torch.ops.prims.convert_element_type.default, node, wider)
+
+
+def _summed(tx: Transaction, products: Node, dim: int, dtype: torch.dtype) -> Node:
+    """The sum along ``dim``; whole numbers stay in their dtype, where PyTorch would take a wider one."""
+    own = {"dtype": dtype} if dtype in WHOLE else {}
+    return tx.call(aten.sum.dim_IntList, products, [dim], **own)
+
+
+def _scaled(tx: Transaction, node: Node, factor: float) -> Node:
+    return node if factor == 1 else tx.call(aten.mul.Tensor, node, factor)
