@@ -22,8 +22,8 @@ class ShadowedError(ImportError):
     """One of our packages cannot be loaded, as another of its name is there already. The message is one line."""
 
 
-def load_packages() -> list[str]:
-    """Load the packages of this distribution. Returns those of the search path that they shadow, as ``name (folder)``.
+def load_packages(*folders: Path) -> list[str]:
+    """Load the packages of this distribution. Returns those that they shadow, as ``name (folder)``, on the search path and in ``folders``.
 
     Raises :class:`ShadowedError` where a package of that name, from elsewhere, was imported before.
     """
@@ -35,11 +35,12 @@ def load_packages() -> list[str]:
             where = ", ".join(map(str, getattr(loaded, "__path__", ()))) or getattr(loaded, "__file__", "?")
             raise ShadowedError(
                 f"the package {name} of optimus-verify cannot be loaded: {where} was imported under that name before; "
-                f"run optimus-verify --rule FILE:NAME in a process of its own, or pytest -p optimus_verify"
+                f"run optimus-verify --rule FILE:NAME, or pytest --noconftest, which does not import it"
             )
         found = importlib.util.find_spec(name) if loaded is None else None
-        others = [str(p) for p in (found.submodule_search_locations or ()) if str(p) != place] if found is not None else []
-        shadowed += [f"{name} ({other})" for other in others]
+        others = {str(p) for p in (found.submodule_search_locations or ())} if found is not None else set()
+        others |= {str(folder / name) for folder in folders if any((folder / name).glob("*.py"))}
+        shadowed += [f"{name} ({other})" for other in sorted(others - {place})]
         if loaded is None:
             _load(name)
     return shadowed
@@ -105,7 +106,7 @@ def pytest_configure(config: Any) -> None:
     import pytest
 
     try:
-        shadowed = load_packages()
+        shadowed = load_packages(config.rootpath, config.invocation_params.dir)
     except ShadowedError as error:
         raise pytest.UsageError(f"optimus: {error}") from None
     plugin = importlib.import_module("verify.pytest_plugin")
