@@ -85,6 +85,12 @@ class _Here(importlib.machinery.PathFinder):
         return super().find_spec(fullname, [str(HOME)], target) if fullname in PACKAGES and path is None else None
 
 
+def hunt_in_process(*arguments: Any) -> None:
+    """What a process of a campaign runs: see :func:`verify.workers.loop`. It stands here, where nothing shadows it."""
+    load_packages()
+    importlib.import_module("verify.workers").loop(*arguments)
+
+
 # ---------------------------------------------------------------------------------------------------------------- pytest
 
 OPTIONS = ("optimus_rule", "optimus_rule_dir", "optimus_pattern")

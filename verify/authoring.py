@@ -23,6 +23,17 @@ def add_commands(commands: Any) -> None:
     new.add_argument("name", metavar="NAME", help="its name in lower case, such as my_rule")
     new.add_argument("--dir", default=".", metavar="DIR", help="where the file goes (default: here)")
     new.set_defaults(run=_new)
+    fuzz = commands.add_parser("fuzz", help="a campaign: fuzz many patterns and rules for long, in several processes, and go on where it stopped")
+    fuzz.add_argument("--all", action="store_true", help="every registered pattern")
+    fuzz.add_argument("--pattern", action="append", default=[], metavar="NAME", help="this pattern; may be given several times")
+    add_rule_options(fuzz)
+    fuzz.add_argument("--time", default="10m", metavar="TIME", help="for how long, such as 30s, 5m or 8h (default 10m)")
+    fuzz.add_argument("--workers", default="1", metavar="NUMBER", help="processes, or actors of a cluster (default 1)")
+    fuzz.add_argument("--state", default="optimus-campaign", metavar="DIR", help="where it is kept how far it is (default optimus-campaign)")
+    fuzz.add_argument("--seed", default="0", metavar="NUMBER", help="seed of everything random (default 0)")
+    fuzz.add_argument("--rule-timeout", default="10s", metavar="TIME", help="time that a rule may take over one graph (default 10s)")
+    fuzz.add_argument("--address", metavar="ADDRESS", help="a Ray cluster: auto, HOST:PORT, or local for one on this machine")
+    fuzz.set_defaults(run=_fuzz)
 
 
 def options(parser: argparse.ArgumentParser) -> set[str]:
@@ -43,3 +54,36 @@ def _new(arguments: argparse.Namespace) -> int:
 
     new(arguments.name, cli.path(arguments.dir, "--dir", "a folder") or ".")
     return 0
+
+
+def chosen(arguments: argparse.Namespace) -> list[str] | None:
+    """The patterns named: empty for all, None for none. Raises :class:`verify.cli.UsageError` where nothing is chosen, or too much."""
+    rules = bool(arguments.rule or arguments.rule_dir)
+    if not arguments.pattern and not arguments.all and not rules:
+        raise cli.UsageError(f"{arguments.command}: nothing to judge; give --pattern NAME, --all, or --rule FILE:NAME")
+    if arguments.pattern and arguments.all:
+        raise cli.UsageError("--pattern and --all exclude each other")
+    names: list[str] = arguments.pattern
+    return None if rules and not names and not arguments.all else names
+
+
+def number(text: str, option: str, most: int) -> int:
+    """A whole number from 1. Raises :class:`verify.cli.UsageError`."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+        raise cli.UsageError(f"{option} {text}: accepted is a whole number from 1 to {most}")
+    return int(text)
+
+
+def _fuzz(arguments: argparse.Namespace) -> int:
+    names = chosen(arguments)
+    checked: dict[str, Any] = {
+        "seconds": cli.seconds(arguments.time, "--time"),
+        "workers": number(arguments.workers, "--workers", 1024),
+        "state": cli.path(arguments.state, "--state", "a folder"),
+        "seed": cli.seed(arguments.seed),
+        "address": arguments.address,
+        "limit_s": cli.seconds(arguments.rule_timeout, "--rule-timeout"),
+    }
+    from verify.campaigns import run
+
+    return run(names, arguments.rule, arguments.rule_dir, **checked)

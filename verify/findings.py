@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from verify.fuzzing import Finding
@@ -10,19 +11,34 @@ from verify.fuzzing import Finding
 FOLDER = Path("optimus-failures")
 
 
-def save(finding: Finding, name: str, root: Path | None = None, source: str = "") -> Path:
-    """Keep a find of the pattern or rule ``name``. The same find goes to the same folder.
+@dataclass(frozen=True)
+class Saved:
+    """A find as text: the name of its folder, and the program that replays it."""
 
-    ``root``: where the folder goes (default: :data:`FOLDER`). ``source``: what ``--rule`` takes, for a rule from outside.
-    """
+    folder: str
+    replay: str
+
+    def write(self, root: Path | None = None) -> Path:
+        """Write it under ``root`` (default: :data:`FOLDER`). Returns its folder."""
+        folder = (root or FOLDER) / self.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "replay.py").write_text(self.replay)
+        return folder
+
+
+def as_text(finding: Finding, name: str, source: str = "") -> Saved:
+    """A find of the pattern or rule ``name``. ``source``: what ``--rule`` takes, for a rule from outside."""
     digest = hashlib.sha256(str(finding.program).encode()).hexdigest()[:10]
-    folder = (root or FOLDER) / f"{name}-{digest}"
-    folder.mkdir(parents=True, exist_ok=True)
     inputs = ", ".join(i.source().removesuffix(".make()") for i in finding.program.inputs)
     what = finding.differences[0].replace("\\", "/").replace('"""', "'''")
-    (folder / "replay.py").write_text(
+    return Saved(
+        f"{name}-{digest}",
         f'"""{name}: {what}\n\nExits with 1 while the fault lives.\n"""\n\nimport sys\n\nimport torch\nfrom fuzz.program import Input\n'
         f"from verify.replay import replay\n\n\n{finding.program.source()}\n\n\nINPUTS = [{inputs}]\n\n"
-        f'if __name__ == "__main__":\n    sys.exit(replay({source or name!r}, program, INPUTS))\n'
+        f'if __name__ == "__main__":\n    sys.exit(replay({source or name!r}, program, INPUTS))\n',
     )
-    return folder
+
+
+def save(finding: Finding, name: str, root: Path | None = None, source: str = "") -> Path:
+    """Keep a find on disk, see :func:`as_text`. The same find goes to the same folder."""
+    return as_text(finding, name, source).write(root)

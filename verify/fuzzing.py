@@ -44,6 +44,8 @@ class FuzzReport:
     uncaptured: int = 0
     seconds: float = 0.0
     finding: Finding | None = None
+    skipped: int = 0
+    """Programs drawn and left aside, as an earlier hunt had judged them."""
 
 
 class UncapturedError(Exception):
@@ -80,20 +82,29 @@ class _Found(Exception):
 
 
 def hunt(
-    subject: Subject, *, seconds: float, seed_number: int = 0, max_examples: int = 1_000_000, on_batch: Callable[[FuzzReport], None] | None = None
+    subject: Subject,
+    *,
+    seconds: float,
+    seed_number: int = 0,
+    max_examples: int = 1_000_000,
+    on_batch: Callable[[FuzzReport], None] | None = None,
+    on_example: Callable[[FuzzReport], None] | None = None,
+    skip: int = 0,
 ) -> FuzzReport:
     """Draw programs round the cases of ``subject``, and blind ones, until the time is up or one is wrong.
 
     As long as the subject has not fired, up to :data:`GRACE_S` seconds more are given: a hunt that never saw it fire says nothing.
-    ``on_batch`` is called with the report so far after every few programs. The same seed draws the same programs.
+    ``on_batch`` is called with the report so far after every few programs, ``on_example`` after each that was right. The same seed
+    draws the same programs; the first ``skip`` of them are not judged.
     """
     report = FuzzReport()
     start = time.monotonic()
     number = seed_number
     grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
-    while report.finding is None and report.tried < max_examples and not _over(report, start + seconds):
+    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, start + seconds):
         strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
-        _batch(subject, strategy, number, report, start + seconds, min(BATCH, max_examples - report.tried))
+        examples = min(BATCH, max_examples - report.tried - report.skipped)
+        _batch(subject, strategy, number, report, start + seconds, examples, skip, on_example or (lambda _: None))
         number += 1
         report.seconds = time.monotonic() - start
         if on_batch is not None:
@@ -106,7 +117,16 @@ def _over(report: FuzzReport, deadline: float) -> bool:
     return time.monotonic() > deadline + (GRACE_S if report.finding is not None or not report.fired else 0)
 
 
-def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, report: FuzzReport, deadline: float, examples: int) -> None:
+def _batch(
+    subject: Subject,
+    strategy: SearchStrategy[Program],
+    number: int,
+    report: FuzzReport,
+    deadline: float,
+    examples: int,
+    skip: int,
+    on_example: Callable[[FuzzReport], None],
+) -> None:
     @seed(number)  # type: ignore[untyped-decorator]
     @settings(
         max_examples=examples,
@@ -121,17 +141,23 @@ def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, rep
     def attempt(program: Program) -> None:
         if _over(report, deadline):
             return
+        if report.skipped < skip:
+            report.skipped += 1
+            return
         report.tried += report.finding is None
         try:
             fired, finding = judge(subject, program)
         except UncapturedError:
             report.uncaptured += 1
+            on_example(report)
             return
         report.fired += fired and report.finding is None
         if finding is not None:
             if report.finding is None or program.size() <= report.finding.program.size():
                 report.finding = finding
             raise _Found
+        if report.finding is None:
+            on_example(report)
 
     try:
         attempt()
