@@ -91,6 +91,12 @@ def hunt_in_process(*arguments: Any) -> None:
     importlib.import_module("verify.workers").loop(*arguments)
 
 
+def judge_in_process(*arguments: Any) -> None:
+    """What a process that judges a mutant runs: see :func:`verify.mutants.send`."""
+    load_packages()
+    importlib.import_module("verify.mutants").send(*arguments)
+
+
 # ---------------------------------------------------------------------------------------------------------------- pytest
 
 OPTIONS = ("optimus_rule", "optimus_rule_dir", "optimus_pattern")

@@ -355,7 +355,7 @@ def model(
     plan = Plan(tuple(_patterns(names))) if names else default_plan()
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
-    make = _factory(factory)
+    make = factory_of(factory)
     cache = _cache(console, kept)
     with _output(json_path) as write, _queries(console, smt2, [factory]) as exported:
         try:
@@ -370,7 +370,7 @@ def model(
     return report.exit_code
 
 
-def _factory(text: str) -> Callable[[], Any]:
+def factory_of(text: str) -> Callable[[], Any]:
     module_name, _, name = text.partition(":")
     if not module_name or not name:
         _usage(f"model {text}: accepted is MODULE:FACTORY, such as mypackage.models:make")

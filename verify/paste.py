@@ -17,7 +17,7 @@ def paste(program: Program) -> str:
     made = [(i, i.make()) for i in program.inputs]
     large = any(t.numel() > MOST for _, t in made)
     lines = ["import torch", *(["from fuzz.program import Input"] if large else []), "", "", program.source(), "", ""]
-    lines += [f"{spec.name} = {_tensor(spec, t)}  # {_shape(t)}" for spec, t in made]
+    lines += [f"{spec.name} = {expression(spec, t)}  # {_shape(t)}" for spec, t in made]
     return "\n".join([*lines, f"print(program({', '.join(i.name for i in program.inputs)}))"])
 
 
@@ -26,7 +26,7 @@ def _shape(tensor: torch.Tensor) -> str:
     return f"shape {tuple(tensor.shape)}, {tensor.dtype}{strides}{', requires_grad' if tensor.requires_grad else ''}"
 
 
-def _tensor(spec: Input, tensor: torch.Tensor) -> str:
+def expression(spec: Input, tensor: torch.Tensor) -> str:
     """An expression for a tensor that keeps its values and its place in memory."""
     if tensor.numel() > MOST:
         return spec.source()
