@@ -24,6 +24,11 @@ from verify.compare import USERS
 from verify.corpus import FAULT, MODEL, eager_plan, entry
 from verify.paste import MOST, expression
 
+MOST_DENSE = 10.0
+"""An input of floats from 0 to beyond this holds indices, and is drawn from their range."""
+
+WHOLE = "The graph, operator by operator."
+
 HEAD = '"""{what}"""\n\nimport torch\n\n\n'
 
 
@@ -42,7 +47,9 @@ def add(root: Path, name: str, source: Path, texts: dict[str, str | None]) -> Pa
         docstring = ast.get_docstring(ast.parse(text)) or ": "
         broke, _, what = docstring.splitlines()[0].partition(": ")
         texts = {**texts, "broke": texts["broke"] or broke, "what": texts["what"] or what}
-        text = _plain(str(texts["what"]), _function(text, "program"), found["INPUTS"])
+        text = _plain(
+            str(texts["what"]), _documented(_function(text, "program"), f"{texts['right']}".rstrip(".").capitalize() + "."), found["INPUTS"]
+        )
     missing = next((k for k in ("what", "broke", "right") if not (texts[k] or "").strip()), None)
     if missing is not None:
         raise UsageError(f"corpus add {source}: --{missing} is missing; accepted is a line of text")
@@ -64,6 +71,12 @@ def _function(text: str, name: str) -> str:
     """The source of a function at the top of ``text``."""
     found = next((n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == name), None)
     return ast.get_source_segment(text, found) or "" if found is not None else ""
+
+
+def _documented(program: str, text: str) -> str:
+    """A function on one line of signature, with a docstring."""
+    first, _, rest = program.partition("\n")
+    return f'{first}\n    """{text}"""\n{rest}'
 
 
 def _plain(what: str, program: str, inputs: Sequence[Input]) -> str:
@@ -129,7 +142,11 @@ def add_model(root: Path, name: str, make: Callable[[], Any], source: str) -> Pa
     fires: Counter[str] = Engine(graphs[0].gm, eager_plan()).run().counts()
     what = f"Captured graph of {source}, {program.size()} operators."
     return _write(
-        root, name, f"{HEAD.format(what=what)}{made}\n\n{program.source()}\n", MODEL, {"what": what, "source": source, "fires": dict(fires)}
+        root,
+        name,
+        f"{HEAD.format(what=what)}{made}\n\n{_documented(program.source(), WHOLE)}\n",
+        MODEL,
+        {"what": what, "source": source, "fires": dict(fires)},
     )
 
 
@@ -173,6 +190,8 @@ def _drawn(tensor: torch.Tensor) -> str:
         return f"torch.randint({low}, {high + 1}, {shape}).to({tensor.dtype})"
     grad = ".requires_grad_()" if tensor.requires_grad else ""
     dtype = "" if tensor.dtype is torch.float32 else f", dtype={tensor.dtype}"
+    if not tensor.requires_grad and tensor.numel() and float(tensor.min()) >= 0 and float(tensor.max()) > MOST_DENSE:
+        return f"torch.rand({shape}{dtype}) * {int(tensor.max())}"
     return f"torch.randn({shape}{dtype}){grad}"
 
 

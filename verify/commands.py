@@ -371,6 +371,7 @@ def model(
 
 
 def factory_of(text: str) -> Callable[[], Any]:
+    """The function called ``MODULE:FACTORY``. Raises :class:`verify.cli.UsageError`."""
     module_name, _, name = text.partition(":")
     if not module_name or not name:
         _usage(f"model {text}: accepted is MODULE:FACTORY, such as mypackage.models:make")
