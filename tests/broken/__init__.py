@@ -35,7 +35,7 @@ from optimus.passes.unbind_stack_to_slices import UnbindStackToSlices
 from optimus.pattern import Pattern
 from verify.subject import PatternSubject, Subject
 
-from . import groups, joins, lawful, linears, members, norms, parts, sections
+from . import groups, joins, lawful, linears, members, norms, parts, scalars, sections
 from .bare import bare, if_returned, writing
 
 
@@ -113,6 +113,15 @@ BROKEN: tuple[Broken, ...] = (
     wrong(parts.SlicesSwapped(), UnbindCatToView(), by_proof=True),
     wrong(parts.PiecesSwapped(), SplitStackToCats(), by_proof=True),
     wrong(parts.StartDropped(threshold_to_cat=2), UnbindStackToSlices(threshold_to_cat=2), by_proof=True),
+    wrong(scalars.AlphaDropped(), scalars.PlainDifference(), by_proof=True),
+    wrong(scalars.FactorsDropped(), scalars.Unfused(), by_proof=True),
+    wrong(scalars.RoundingForgotten(), scalars.RoundTrip(), by_proof=True),
+    wrong(scalars.NanLost(), scalars.WhereOfIntegers(), by_proof=True),
+    wrong(scalars.PlaceNotTurned(), scalars.LeastOfAll(), by_proof=True),
+    wrong(scalars.GradientLost(), scalars.ProductWithoutGradient(), by_proof=True),
+    Broken(bare(scalars.BatchMoved()), PatternSubject(scalars.LastTwo()), by_proof=True),
+    wrong(scalars.NotSaturated(), scalars.SaturatedTwice(), by_proof=True),
+    Broken(scalars.EFFECT_DROPPED, scalars.DEAD_DROPPED, by_proof=True),
     without(Law.ALIASING, SplitCat(), by_proof=True),
     without(Law.ALIASING, MutateCat(), by_proof=True),
     without(Law.ALIASING, UnbindStack(), by_proof=True),
