@@ -35,7 +35,7 @@ def changed(source: str, old: str, new: str) -> Mutant:
 
 def test_only_the_code_of_the_pass_is_changed(rule):
     found = mutants(load_rule(rule).pattern)
-    assert len(found) > 20
+    assert len(found) > 12
     assert len({m.source for m in found}) == len(found)
     lines = GOOD.splitlines()
     assert all("general" not in lines[m.line - 1] and "fires" not in lines[m.line - 1] for m in found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import operator
 import re
 import runpy
 import shutil
@@ -193,64 +192,3 @@ def _drawn(tensor: torch.Tensor) -> str:
     if not tensor.requires_grad and tensor.numel() and float(tensor.min()) >= 0 and float(tensor.max()) > MOST_DENSE:
         return f"torch.rand({shape}{dtype}) * {int(tensor.max())}"
     return f"torch.randn({shape}{dtype}){grad}"
-
-
-# ------------------------------------------------------------------------------------------------------------- minimising
-
-
-def minimise(program: Program, holds: Callable[[Program], bool]) -> Program:
-    """The smallest program that ``holds`` still accepts, by leaving out outputs and steps. The inputs stay as they are."""
-    changed = True
-    while changed:
-        changed = False
-        for smaller in _smaller(program):
-            if holds(smaller):
-                program, changed = smaller, True
-                break
-    return program
-
-
-def _smaller(program: Program) -> list[Program]:
-    """Programs of less: one output fewer, or one step stood in for by what it reads; dead steps are gone."""
-    from dataclasses import replace
-
-    found = []
-    for k in range(len(program.outputs) if len(program.outputs) > 1 else 0):
-        found.append(replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]))
-    steps = program.steps()
-    for step in reversed(steps):
-        if step.target is operator.getitem and len(step.used()) == 1 and any(s.name == step.used()[0] and _cuts(s) for s in steps):
-            continue
-        for other in dict.fromkeys(step.used()):
-            found.append(_stood_in(program, step.name, other))
-    for step in reversed(steps):
-        if step.name not in program.outputs:
-            found.append(replace(program, outputs=(step.name,)))
-    return [p for p in map(_alive, found) if p.size() < program.size() or len(p.outputs) < len(program.outputs)]
-
-
-def _cuts(step: Step) -> bool:
-    return step.target in (torch.split, torch.chunk, torch.unbind, "split", "chunk", "unbind")
-
-
-def _stood_in(program: Program, name: str, other: str) -> Program:
-    from dataclasses import replace
-
-    from fuzz.program import substitute
-
-    def changed(var: Var) -> Var:
-        return Var(other) if var.name == name else var
-
-    body = tuple(
-        replace(s, args=substitute(s.args, changed), kwargs=tuple((k, substitute(v, changed)) for k, v in s.kwargs))
-        for s in program.steps()
-        if s.name != name
-    )
-    return replace(program, body=body, outputs=tuple(other if o == name else o for o in program.outputs))
-
-
-def _alive(program: Program) -> Program:
-    """Without dead steps; every input stays, for ``make_inputs`` gives them all."""
-    from dataclasses import replace
-
-    return replace(program.keep_needed(), inputs=program.inputs)

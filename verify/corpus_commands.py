@@ -15,10 +15,11 @@ from fuzz.program import Program
 from optimus.capture import capture
 from optimus.plan import Plan
 from verify.cli import UsageError
-from verify.collecting import add, add_model, as_program, minimise
+from verify.collecting import add, add_model, as_program
 from verify.commands import factory_of
 from verify.compare import USERS
 from verify.corpus import Entry, chosen_plan, entries, replay
+from verify.shrinking import minimise
 
 
 def run_add(root: str, name: str, source: str | None, model: str | None, texts: dict[str, str | None]) -> int:

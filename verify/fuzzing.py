@@ -14,6 +14,7 @@ from fuzz.program import Program
 from fuzz.strategies import programs
 from optimus.pattern import Exactness
 from verify.compare import compare
+from verify.shrinking import smaller
 from verify.subject import PassError, Subject, rewritten
 
 BATCH = 60
@@ -168,15 +169,13 @@ def _batch(
 
 def _tidied(subject: Subject, finding: Finding) -> Finding:
     """The find without steps and inputs that do not matter, if it stays one."""
-    for smaller in _smaller(finding.program):
+    for less in _smaller(finding.program):
         try:
-            _, found = judge(subject, smaller)
+            _, found = judge(subject, less)
         except UncapturedError:
             continue
         if found is not None:
-            return (
-                _tidied(subject, found) if smaller.size() < finding.program.size() or len(smaller.outputs) < len(finding.program.outputs) else found
-            )
+            return _tidied(subject, found) if less.size() < finding.program.size() or len(less.outputs) < len(finding.program.outputs) else found
     return finding
 
 
@@ -187,4 +186,4 @@ def _smaller(program: Program) -> list[Program]:
     found = [pruned] if pruned != program and pruned.size() < program.size() else []
     if len(program.outputs) > 1:
         found += [replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]) for k in range(len(program.outputs))]
-    return found
+    return found + [less.keep_needed() for less in smaller(program) if less.outputs]

@@ -76,7 +76,7 @@ def tree(judgements: Sequence[Judgement], replays: Sequence[str]) -> ElementTree
             "skipped": 0,
         }
         attributes = {k: str(v) for k, v in counts.items()} | {"time": f"{judgement.seconds:.3f}"}
-        suite = ElementTree.SubElement(root, "testsuite", name=judgement.name, **attributes)
+        suite = ElementTree.SubElement(root, "testsuite", {"name": judgement.name, **attributes})
         for outcome in found:
             _case(suite, judgement, outcome)
     return ElementTree.ElementTree(root)

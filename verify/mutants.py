@@ -69,7 +69,8 @@ def judged(source: str, drawn: Sequence[Mutant], fuzz_s: float, workers: int, ev
     """Judge mutants, ``workers`` at a time, each in a fresh process that is ended where it takes too long."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["optimus_verify", "torch"])
-    waiting, running = list(reversed(drawn)), {}
+    waiting = list(reversed(drawn))
+    running: dict[Any, tuple[Any, Mutant, float]] = {}
     while waiting or running:
         while waiting and len(running) < workers:
             mutant = waiting.pop()
@@ -79,7 +80,7 @@ def judged(source: str, drawn: Sequence[Mutant], fuzz_s: float, workers: int, ev
             theirs.close()
             running[ours] = (process, mutant, time.monotonic())
         for pipe in wait(list(running), 0.5):
-            process, mutant, start = running.pop(pipe)  # type: ignore[arg-type]
+            process, mutant, start = running.pop(pipe)
             yield _said(pipe, mutant, start)  # type: ignore[arg-type]
             process.join()
         for pipe, (process, mutant, start) in list(running.items()):

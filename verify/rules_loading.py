@@ -206,8 +206,8 @@ def _check(made: Pattern, text: str) -> None:
         value = getattr(made, attribute, None)
         if not isinstance(value, kind) or (attribute == "name" and not str(value).isidentifier()):
             raise UsageError(f"rule {text}: {attribute} is {value!r}; accepted is {accepted}{', an identifier' if attribute == 'name' else ''}")
-        if attribute in ("cases", "declines") and not all(isinstance(c, Case) for c in value):
-            wrong = next(c for c in value if not isinstance(c, Case))
+        wrong = next((c for c in value if not isinstance(c, Case)), None) if isinstance(value, (tuple, list)) else None
+        if wrong is not None:
             raise UsageError(f"rule {text}: {attribute} holds {wrong!r}; accepted are {accepted.removeprefix('a tuple of ')}")
     base = VerticalPattern if isinstance(made, VerticalPattern) else HorizontalPattern
     for method in ("find", "rewrite") if base is VerticalPattern else ("key", "fuse"):

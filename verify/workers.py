@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -29,7 +30,7 @@ def loop(pipe: Connection, root: Path, path: list[str]) -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             task: Task = pipe.recv()
-            pipe.send(_done(task, lambda character, key=task.key: state.tick(key, character)))
+            pipe.send(_done(task, functools.partial(state.tick, task.key)))
 
 
 def _done(task: Task, tick: Callable[[str], None]) -> dict[str, Any]:
