@@ -18,6 +18,8 @@ from optimus_verify import hunt_in_process
 from verify.campaign import State, Task, work
 from verify.cli import UsageError
 
+READY = "ready"
+
 
 def loop(pipe: Connection, root: Path, path: list[str]) -> None:
     """Do units until the pipe is closed. Each program is noted on disk before the next is drawn."""
@@ -28,6 +30,7 @@ def loop(pipe: Connection, root: Path, path: list[str]) -> None:
     torch.set_num_threads(1)
     state = State(root, 0)
     with contextlib.suppress(EOFError, BrokenPipeError):
+        pipe.send(READY)
         while True:
             task: Task = pipe.recv()
             pipe.send(_done(task, functools.partial(state.tick, task.key)))
@@ -50,13 +53,23 @@ class _Process:
         theirs.close()
         self.task: Task | None = None
 
+    def ready(self) -> None:
+        """Wait until it can work. Raises :class:`verify.cli.UsageError` where it does not come so far."""
+        try:
+            self.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join(5)
+            raise UsageError(f"a worker ended with code {self.process.exitcode} before it began; what it said stands above") from None
+
 
 class Processes:
-    """``count`` processes of this machine. One that dies is replaced."""
+    """``count`` processes of this machine, ready to work. One that dies is replaced."""
 
     def __init__(self, count: int, root: Path) -> None:
         self.root = root
         self.all = [_Process(root) for _ in range(count)]
+        for worker in self.all:
+            worker.ready()
 
     def pids(self) -> list[int]:
         """Their process numbers."""
@@ -67,6 +80,7 @@ class Processes:
         for k, worker in enumerate(self.all):
             if worker.task is None and not worker.process.is_alive():
                 self.all[k] = _Process(self.root)
+                self.all[k].ready()
         return sum(w.task is None for w in self.all)
 
     def start(self, task: Task) -> None:
