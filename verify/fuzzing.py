@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
+from fuzz.disturb import runs
 from fuzz.program import Program
 from fuzz.strategies import programs
 from optimus.pattern import Exactness
 from verify.compare import compare
-from verify.shrinking import smaller
+from verify.shrinking import read_inputs, smaller
 from verify.subject import PassError, Subject, rewritten
 
 BATCH = 60
@@ -169,7 +170,7 @@ def _batch(
 
 def _tidied(subject: Subject, finding: Finding) -> Finding:
     """The find without steps and inputs that do not matter, if it stays one."""
-    for less in _smaller(finding.program):
+    for less in filter(runs, _smaller(finding.program)):
         try:
             _, found = judge(subject, less)
         except UncapturedError:
@@ -186,4 +187,4 @@ def _smaller(program: Program) -> list[Program]:
     found = [pruned] if pruned != program and pruned.size() < program.size() else []
     if len(program.outputs) > 1:
         found += [replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]) for k in range(len(program.outputs))]
-    return found + [less.keep_needed() for less in smaller(program) if less.outputs]
+    return found + [read_inputs(less) for less in smaller(program) if less.outputs]

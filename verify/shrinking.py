@@ -24,7 +24,7 @@ def minimise(program: Program, holds: Callable[[Program], bool]) -> Program:
 
 
 def smaller(program: Program) -> list[Program]:
-    """Programs of less: one output fewer, or one step stood in for by what it reads; dead steps are gone."""
+    """Programs of less: one output fewer, one step stood in for by what it reads, or a dead step gone; most without any dead steps."""
     found = []
     for k in range(len(program.outputs) if len(program.outputs) > 1 else 0):
         found.append(replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]))
@@ -37,7 +37,22 @@ def smaller(program: Program) -> list[Program]:
     for step in reversed(steps):
         if step.name not in program.outputs:
             found.append(replace(program, outputs=(step.name,)))
-    return [p for p in map(_alive, found) if p.size() < program.size() or len(p.outputs) < len(program.outputs)]
+    used = {name for s in steps for name in s.used()} | set(program.outputs)
+    dead = [_without(program, s.name) for s in reversed(steps) if s.name not in used]
+    every = [*map(_alive, found), *dead, *found]
+    return [p for p in every if p.size() < program.size() or len(p.outputs) < len(program.outputs)]
+
+
+def _without(program: Program, name: str) -> Program:
+    """The program less one step that nobody reads."""
+    body = [replace(i, steps=tuple(s for s in i.steps if s.name != name)) if isinstance(i, Region) else i for i in program.body]
+    return replace(program, body=tuple(i for i in body if isinstance(i, Region) or i.name != name))
+
+
+def read_inputs(program: Program) -> Program:
+    """The program without inputs that it neither reads nor returns."""
+    used = {name for s in program.steps() for name in s.used()} | set(program.outputs)
+    return replace(program, inputs=tuple(i for i in program.inputs if i.name in used))
 
 
 def _cuts(step: Step) -> bool:
