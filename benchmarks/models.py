@@ -165,3 +165,11 @@ def _factory(name: str) -> Callable[[], Any]:
 
 branches = _factory("Branches16")
 fibinet, autoint, dcnmix, xdeepfm, onn, deepfm = map(_factory, ("FiBiNET", "AutoInt", "DCNMix", "xDeepFM", "ONN", "DeepFM"))
+
+
+def _small(name: str) -> Callable[[], Any]:
+    return lambda: make(name, batch=4)
+
+
+small_branches, small_ranking, small_autoint, small_dcnmix = map(_small, ("Branches4", "Ranking6", "AutoInt", "DCNMix"))
+"""Small ones, as they stand in the corpus."""

@@ -17,6 +17,8 @@ from fuzz.blind import blind_programs
 from fuzz.disturb import DISTURBANCES, runs
 from fuzz.program import LAYOUTS, Input, Program
 from fuzz.templates import instantiate
+from fuzz.tensors import EVERY_DTYPE, TensorSpec, tensor_specs
+from fuzz.tensors import LAYOUTS as TENSOR_LAYOUTS
 from optimus.capture import names
 from optimus.pattern import Case, Pattern
 
@@ -44,9 +46,16 @@ def inputs(
     )
 
 
-def tensors(shape: st.SearchStrategy[tuple[int, ...]] | None = None, dtypes: Sequence[torch.dtype] = DTYPES) -> st.SearchStrategy[torch.Tensor]:
-    """Tensors of every kind that :func:`inputs` describes: zero-size, 0-d, strided, expanded, with NaN and infinities."""
-    return inputs(shape=shape, dtypes=dtypes).map(Input.make)
+def tensors(
+    shape: st.SearchStrategy[tuple[int, ...]] | None = None, dtypes: Sequence[torch.dtype] = EVERY_DTYPE, layouts: Sequence[str] = TENSOR_LAYOUTS
+) -> st.SearchStrategy[torch.Tensor]:
+    """Tensors of any shape (default: 0-d to 4-d, empty ones too), of every dtype, in every layout, with or without gradient.
+
+    Values: ordinary ones; zeros of both signs, NaN with payloads, infinities, subnormal numbers, the ends of the range; or both
+    mixed. Layouts: row-major, transposed, permuted, strided, behind an offset, expanded, overlapping. Use
+    :func:`fuzz.tensor_specs` for descriptions, which print as Python that makes the same tensor again.
+    """
+    return tensor_specs(shapes() if shape is None else shape, dtypes, layouts).map(TensorSpec.make)
 
 
 @st.composite

@@ -11,9 +11,12 @@ import pytest
 
 from tests.hostile.judge import compiled, differing, eager
 from tests.hostile.registry import Hostile
+from verify.corpus import eager_plan, entry, replay
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 FOLDERS = sorted(d for d in CORPUS.iterdir() if (d / "program.py").exists() or (d / "fault.json").exists())
+MODELS = [d for d in FOLDERS if (d / "model.json").exists()]
+FAULTS = [d for d in FOLDERS if d not in MODELS]
 LIMIT = 200 * 1024  # bytes in all
 
 
@@ -21,7 +24,7 @@ def loaded(folder: Path) -> dict[str, Any]:
     return runpy.run_path(str(folder / "program.py"))
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda d: d.name)
+@pytest.mark.parametrize("folder", FAULTS, ids=lambda d: d.name)
 def test_folder_is_complete(folder: Path) -> None:
     fault = json.loads((folder / "fault.json").read_text())
     assert set(fault) == {"what", "broke", "address", "right"}
@@ -33,7 +36,7 @@ def test_folder_is_complete(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["plain", "dynamic"])
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda d: d.name)
+@pytest.mark.parametrize("folder", FAULTS, ids=lambda d: d.name)
 def test_as_eager(folder: Path, way: str) -> None:
     module = loaded(folder)
     program = Hostile(folder.name, "corpus", module["program"], module["make_inputs"], grad=False, capture=module.get("CAPTURE", False))
@@ -44,6 +47,14 @@ def test_as_eager(folder: Path, way: str) -> None:
     assert not ours.errors, "rewrites given up on account of an error, not for a reason"
 
 
+@pytest.mark.parametrize("folder", MODELS, ids=lambda d: d.name)
+def test_a_captured_model_is_as_eager_and_fires_as_it_did(folder: Path) -> None:
+    found = replay(entry(folder), eager_plan())
+    assert found.differences == ()
+    assert found.fired
+
+
 def test_corpus_is_small() -> None:
-    assert len(FOLDERS) >= 50
+    assert len(FAULTS) >= 50
+    assert len(MODELS) >= 3
     assert sum(f.stat().st_size for d in FOLDERS for f in d.iterdir() if f.is_file()) < LIMIT

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from verify import authoring
+
 LONGEST_S = 24 * 3600
 LARGEST_SEED = 2**32 - 1
 LEVELS = ("torch", "aten", "inductor")
@@ -36,6 +38,9 @@ def parser() -> argparse.ArgumentParser:
     chosen.add_argument("--pattern", action="append", default=[], metavar="NAME", help="judge this pattern; may be given several times")
     chosen.add_argument("--all", action="store_true", help="judge every pattern")
     _level(chosen, "with --all: judge the patterns of this level only")
+    authoring.add_rule_options(chosen)
+    top.add_argument("--rule-timeout", default="10s", metavar="TIME", help="time that a rule may take over one graph (default 10s)")
+    top.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML, one test for each witness")
     _common(top)
     top.add_argument("--budget", default="40s", metavar="TIME", help="time for each pattern, such as 30s, 5m or 1h (default 40s)")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="optimus-verify")
@@ -47,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument("--pattern", action="append", default=[], metavar="NAME", help="use these patterns only, in this order")
     _common(model)
     _bisect(commands.add_parser("bisect", help="find the first rewrite that makes a script, a command, a function or a saved graph go wrong"))
+    authoring.add_commands(commands)
     return top
 
 
@@ -102,7 +108,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parsed(given: Sequence[str]) -> argparse.Namespace:
     """The arguments as they are given. An unknown option is told of as such: argparse may take its value for a command."""
     top = parser()
-    unknown = [a for a in given if len(a) > 2 and a.startswith("--") and a.partition("=")[0] not in top._option_string_actions]
+    known = authoring.options(top)
+    unknown = [a for a in given if len(a) > 2 and a.startswith("--") and a.partition("=")[0] not in known]
     if unknown and given[0] != "bisect":  # which has options of its own, and those of what it runs
         top.error(f"unrecognized arguments: {' '.join(unknown)}")
     return top.parse_args(given)
@@ -114,6 +121,8 @@ def _run(arguments: argparse.Namespace) -> int:
         return _judge(arguments)
     if arguments.command == "bisect":
         return _run_bisect(arguments)
+    if hasattr(arguments, "run"):
+        return int(arguments.run(arguments))
     common = _common_values(arguments) if arguments.command == "model" else {}
     from verify import commands
 
@@ -144,17 +153,29 @@ def _run_bisect(arguments: argparse.Namespace) -> int:
 
 
 def _judge(arguments: argparse.Namespace) -> int:
-    if not arguments.pattern and not arguments.all:
-        raise UsageError("nothing to judge; give --pattern NAME or --all, or see --help")
+    rules = bool(arguments.rule or arguments.rule_dir)
+    if not arguments.pattern and not arguments.all and not rules:
+        raise UsageError("nothing to judge; give --pattern NAME or --all, or --rule FILE:NAME for one of your own, or see --help")
     if arguments.pattern and arguments.all:
         raise UsageError("--pattern and --all exclude each other")
     if arguments.pattern and arguments.ir:
         raise UsageError(f"--pattern and --ir exclude each other; accepted is --all --ir {arguments.ir}")
     budget = seconds(arguments.budget, "--budget")
+    limit_s = seconds(arguments.rule_timeout, "--rule-timeout")
+    junit = path(arguments.junit, "--junit", "a file")
     common = _common_values(arguments)
     from verify import commands
 
-    return commands.judge(arguments.pattern, budget, level=arguments.ir, **common)
+    return commands.judge(
+        None if rules and not arguments.pattern and not arguments.all else arguments.pattern,
+        budget,
+        level=arguments.ir,
+        rules=arguments.rule,
+        folders=arguments.rule_dir,
+        limit_s=limit_s,
+        junit=junit,
+        **common,
+    )
 
 
 def _common_values(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -29,15 +29,22 @@ from verify.branches import LEAST, FileBranches, together
 from verify.cache import Cache, default_folder
 from verify.cli import UsageError
 from verify.compare import USERS
+from verify.findings import save
 from verify.judgement import EXIT, Judgement, declined, not_the_same
 from verify.judgement import judge as judge_subject
+from verify.junit import check as check_junit
+from verify.junit import write as write_junit
 from verify.lowered import start
 from verify.models import ModelError, ModelReport, check_model
+from verify.paste import paste
+from verify.rules import rule_subject
+from verify.rules_loading import load
 from verify.smtlib import Export, ExportError, recording
 from verify.subject import PassError, PatternSubject, rewritten
 from verify.verdict import Proved, Verdict, tidy, word
 from verify.verdict import explain as explain_verdict
 from verify.versions import versions
+from verify.watchdog import LIMIT_S
 
 COLOURS = {"proved": "green", "refuted": "red"}
 
@@ -113,7 +120,7 @@ def _output(path: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def judge(
-    names: Sequence[str],
+    names: Sequence[str] | None,
     budget_s: float,
     *,
     level: str | None,
@@ -123,22 +130,35 @@ def judge(
     smt2: str | None,
     kept: bool,
     timeout_s: float,
+    rules: Sequence[str] = (),
+    folders: Sequence[str] = (),
+    limit_s: float = LIMIT_S,
+    junit: str | None = None,
 ) -> int:
-    """Judge patterns by name (none: all, or all of a level). The exit code is the worst of theirs.
+    """Judge patterns by name (empty: all, or all of a level; None: none), and rules from outside. The exit code is the worst of theirs.
 
-    ``level``: a value of :class:`optimus.pattern.IR`, or None. ``smt2``: a folder for the queries. ``kept``: whether proofs are taken from the cache. ``timeout_s``: for each query.
+    ``level``: a value of :class:`optimus.pattern.IR`, or None. ``smt2``: a folder for the queries. ``kept``: whether proofs are
+    taken from the cache. ``timeout_s``: for each query. ``rules`` and ``folders``: see :func:`verify.rules_loading.load`; each
+    rule may take ``limit_s`` over one graph. ``junit``: a file.
     """
-    chosen = _patterns(names) if names else _of_level(level, provable=level is None)
+    named = [] if names is None else _patterns(names) if names else _of_level(level, provable=level is None)
     _check_device(device)
+    if junit is not None:
+        check_junit(junit)
+    loaded = load(rules, folders)
+    chosen: list[PatternSubject] = [PatternSubject(p) for p in named] + [rule_subject(r.pattern, limit_s) for r in loaded]
+    sources = [p.name for p in named] + [r.source for r in loaded]
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
     cache = _cache(console, kept)
     with _output(json_path) as write, _queries(console, smt2, [p.name for p in chosen]) as exported:
         found: list[Judgement] = []
-        for pattern in chosen:
-            with _progress(console, pattern.name) as watch, exported(pattern.name):
-                subject = PatternSubject(pattern)
+        replays: list[str] = []
+        for subject, source in zip(chosen, sources, strict=True):
+            with _progress(console, subject.name) as watch, exported(subject.name):
                 found.append(judge_subject(subject, budget_s=budget_s, seed=seed, device=device, watch=watch, timeout_s=timeout_s, cache=cache))
-            _show(console, found[-1])
+            replays.append(_show(console, found[-1], source))
+        if junit is not None:
+            write_junit(junit, found, replays)
         shared = _shared(found)
         result = {"versions": versions(), "device": device, "seed": seed, "patterns": [j.to_json() for j in found]}
         write(result | {"shared_branches": [f.to_json() for f in shared]})
@@ -221,7 +241,10 @@ def _progress(console: Console, name: str) -> Iterator[Callable[[str, str], None
     yield tell
 
 
-def _show(console: Console, judgement: Judgement) -> None:
+def _show(console: Console, judgement: Judgement, source: str) -> str:
+    """Print what the witnesses say. Returns the command that replays what fuzzing found, if it found something."""
+    if judgement.fault is not None:
+        return ""
     table = Table(title=f"{judgement.name}, claims {judgement.exactness}", title_justify="left")
     for column in ("witness", "on", "result"):
         table.add_column(column, overflow="fold")
@@ -252,7 +275,7 @@ def _show(console: Console, judgement: Judgement) -> None:
         result = f"{wrong[0].name}: {wrong[0].ours[0]}" if wrong else "no difference"
         table.add_row("differential", f"{len(runs)} runs through {compiler}", Text(result, style="red" if wrong else "green"))
     console.print(table)
-    _show_fault(console, judgement)
+    return _show_fault(console, judgement, source)
 
 
 def _show_aten(table: Table, name: str, proof: AtenProof, *, forward: bool) -> None:
@@ -280,37 +303,32 @@ def _coloured(verdict: Verdict) -> Text:
     return Text(explain_verdict(verdict), style=COLOURS.get(word(verdict), "yellow"))
 
 
-def _show_fault(console: Console, judgement: Judgement) -> None:
+def _show_fault(console: Console, judgement: Judgement, source: str) -> str:
+    if judgement.fuzz.finding is None:
+        if judgement.proof.counterexample is not None:
+            name, seen = judgement.proof.counterexample
+            console.print(f"\ncounterexample in {name}, {seen}", markup=False)
+        return ""
+    folder = save_finding(judgement, source=source)
+    command = f"python {folder / 'replay.py'}"
     if judgement.proof.counterexample is not None:
         name, seen = judgement.proof.counterexample
         console.print(f"\ncounterexample in {name}, {seen}", markup=False)
-        return
-    if judgement.fuzz.finding is not None:
-        folder = save_finding(judgement)
-        console.print("\nSmallest program found:\n", style="red")
-        console.print(str(judgement.fuzz.finding), markup=False)
-        console.print(f"\nsaved; it fails while the fault lives: python {folder / 'replay.py'}", markup=False)
+        return command
+    console.print("\nSmallest program found:\n", style="red")
+    console.print("\n".join(judgement.fuzz.finding.differences) + "\n", markup=False)
+    console.print(paste(judgement.fuzz.finding.program), markup=False)
+    console.print(f"\nsaved; it fails while the fault lives: {command}", markup=False)
+    return command
 
 
-def save_finding(judgement: Judgement, root: Path | None = None) -> Path:
-    """Keep a find as a folder with a program that replays it. The same find goes to the same folder."""
-    import hashlib
+def save_finding(judgement: Judgement, root: Path | None = None, source: str = "") -> Path:
+    """Keep a find as a folder with a program that replays it. The same find goes to the same folder.
 
-    finding = judgement.fuzz.finding
-    assert finding is not None
-    digest = hashlib.sha256(f"{finding.program}{finding.options or ''}{finding.symbolic or ''}".encode()).hexdigest()[:10]
-    folder = (root or Path("optimus-failures")) / f"{judgement.name}-{digest}"
-    folder.mkdir(parents=True, exist_ok=True)
-    inputs = ", ".join(i.source().removesuffix(".make()") for i in finding.program.inputs)
-    further = (f", options={dict(finding.options)!r}" if finding.options else "") + (", dynamic=True" if finding.symbolic else "")
-    bare = finding.program.bare
-    note = f"\nIn the graph that failed, these values carried no metadata: {', '.join(sorted(bare))}.\n" if bare else ""
-    (folder / "replay.py").write_text(
-        f'"""{judgement.name}: {finding.differences[0]}\n\nExits with 1 while the fault lives.\n{note}"""\n\nimport sys\n\nimport torch\nfrom fuzz.program import Input\n'
-        f"from verify.replay import replay\n\n\n{finding.program.source()}\n\n\nINPUTS = [{inputs}]\n\n"
-        f'if __name__ == "__main__":\n    sys.exit(replay("{judgement.name}", program, INPUTS{further}))\n'
-    )
-    return folder
+    ``source``: what ``--rule`` took, for a rule from outside.
+    """
+    assert judgement.fuzz.finding is not None
+    return save(judgement.fuzz.finding, judgement.name, root, source)
 
 
 # ------------------------------------------------------------------------------------------------------- list, explain
@@ -382,7 +400,7 @@ def model(
     plan = Plan(tuple(_patterns(names))) if names else default_plan()
     _check_device(device)
     console = Console(stderr=True, highlight=False) if json_path == "-" else _console()
-    make = _factory(factory)
+    make = factory_of(factory)
     cache = _cache(console, kept)
     with _output(json_path) as write, _queries(console, smt2, [factory]) as exported:
         try:
@@ -397,7 +415,8 @@ def model(
     return report.exit_code
 
 
-def _factory(text: str) -> Callable[[], Any]:
+def factory_of(text: str) -> Callable[[], Any]:
+    """The function called ``MODULE:FACTORY``. Raises :class:`verify.cli.UsageError`."""
     module_name, _, name = text.partition(":")
     if not module_name or not name:
         _usage(f"model {text}: accepted is MODULE:FACTORY, such as mypackage.models:make")

@@ -21,6 +21,7 @@ from types import ModuleType
 import torch
 
 from optimus.pattern import Case, Pattern
+from verify.rules import RuleSubject
 from verify.subject import PatternSubject, Subject
 from verify.versions import versions
 
@@ -109,8 +110,9 @@ def subject_key(subject: Subject) -> str | None:
     Also None for a class that its module does not hold under its name, such as one made by a function: its source alone
     does not say what it does.
     """
-    if type(subject) is not PatternSubject:
+    if type(subject) not in (PatternSubject, RuleSubject):
         return None
+    assert isinstance(subject, PatternSubject)
     sources = pattern_sources(type(subject.pattern))
     if sources is None:
         return None

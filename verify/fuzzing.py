@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from torch.fx import GraphModule
 
+from fuzz.disturb import runs
 from fuzz.program import Program
 from fuzz.strategies import options, programs
 from fuzz.templates import captured, instantiate, symbolic_inputs
@@ -26,6 +27,7 @@ from optimus.pattern import Case, Exactness
 from verify.compare import compare
 from verify.lowered import compare_lowered, is_lowered, rewritten_both
 from verify.lowering import LoweringError, lower
+from verify.shrinking import read_inputs, smaller
 from verify.subject import PassError, PatternSubject, Subject, rewritten
 
 BATCH = 60
@@ -62,6 +64,8 @@ class FuzzReport:
     uncaptured: int = 0
     seconds: float = 0.0
     finding: Finding | None = None
+    skipped: int = 0
+    """Programs drawn and left aside, as an earlier hunt had judged them."""
 
 
 class UncapturedError(Exception):
@@ -141,16 +145,28 @@ class _Found(Exception):
 
 
 def hunt(
-    subject: Subject, *, seconds: float, seed_number: int = 0, max_examples: int = 1_000_000, on_batch: Callable[[FuzzReport], None] | None = None
+    subject: Subject,
+    *,
+    seconds: float,
+    seed_number: int = 0,
+    max_examples: int = 1_000_000,
+    on_batch: Callable[[FuzzReport], None] | None = None,
+    on_example: Callable[[FuzzReport], None] | None = None,
+    skip: int = 0,
 ) -> FuzzReport:
     """Try the cases of ``subject``, then draw programs round them, and blind ones, until the time is up or one is wrong.
 
     Options of a pattern are drawn too, within their ranges.
     As long as the subject has not fired, up to :data:`GRACE_S` seconds more are given: a hunt that never saw it fire says nothing.
-    ``on_batch`` is called with the report so far after every few programs. The same seed draws the same programs.
+    ``on_batch`` is called with the report so far after every few programs, ``on_example`` after each that was right. The same seed
+    draws the same programs; the first ``skip`` of them are not judged.
     """
     with _one_thread():
-        return _hunted(subject, seconds, seed_number, max_examples, on_batch)
+        return _hunted(subject, seconds, seed_number, max_examples, on_batch or _nothing, on_example or _nothing, skip)
+
+
+def _nothing(_: FuzzReport) -> None:
+    """What is called where nobody listens."""
 
 
 @contextlib.contextmanager
@@ -164,23 +180,31 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _hunted(subject: Subject, seconds: float, seed_number: int, max_examples: int, on_batch: Callable[[FuzzReport], None] | None) -> FuzzReport:
+def _hunted(
+    subject: Subject,
+    seconds: float,
+    seed_number: int,
+    max_examples: int,
+    on_batch: Callable[[FuzzReport], None],
+    on_example: Callable[[FuzzReport], None],
+    skip: int,
+) -> FuzzReport:
     report = FuzzReport()
     start = time.monotonic()
     number = seed_number
-    _first(subject, report, start + seconds, max_examples)
+    _first(subject, report, start + seconds, max_examples, on_example, skip)
     grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
-    while report.finding is None and report.tried < max_examples and not _over(report, start + seconds):
+    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, start + seconds):
         strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
-        _batch(subject, strategy, number, report, start + seconds, min(BATCH, max_examples - report.tried))
+        examples = min(BATCH, max_examples - report.tried - report.skipped)
+        _batch(subject, strategy, number, report, start + seconds, examples, skip, on_example)
         number += 1
         report.seconds = time.monotonic() - start
-        if on_batch is not None:
-            on_batch(report)
+        on_batch(report)
     return report
 
 
-def _first(subject: Subject, report: FuzzReport, deadline: float, most: int) -> None:
+def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
     """Try every case and decline as it stands, then changed in one way at a time, and as it is captured with symbols for its sizes.
 
     What is declined with symbols comes early: it costs little, and no proof of equal results runs through it.
@@ -193,12 +217,16 @@ def _first(subject: Subject, report: FuzzReport, deadline: float, most: int) -> 
         (partial(judge_symbolic, subject, case) for case in subject.cases),
     ]
     for attempt in itertools.chain(*tries):
-        if report.tried >= most or _over(report, deadline):
+        if report.tried + report.skipped >= most or _over(report, deadline):
             return
+        if report.skipped < skip:
+            report.skipped += 1
+            continue
         _count(report, attempt)
         if report.finding is not None:
             report.finding = _tidied(subject, report.finding)
             return
+        on_example(report)
 
 
 def _count(report: FuzzReport, attempt: Callable[[], tuple[bool, Finding | None]]) -> None:
@@ -217,7 +245,16 @@ def _over(report: FuzzReport, deadline: float) -> bool:
     return time.monotonic() > deadline + (GRACE_S if report.finding is not None or not report.fired else 0)
 
 
-def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, report: FuzzReport, deadline: float, examples: int) -> None:
+def _batch(
+    subject: Subject,
+    strategy: SearchStrategy[Program],
+    number: int,
+    report: FuzzReport,
+    deadline: float,
+    examples: int,
+    skip: int,
+    on_example: Callable[[FuzzReport], None],
+) -> None:
     @seed(number)  # type: ignore[untyped-decorator]
     @settings(
         max_examples=examples,
@@ -232,17 +269,23 @@ def _batch(subject: Subject, strategy: SearchStrategy[Program], number: int, rep
     def attempt(program: Program, chosen: Subject) -> None:
         if _over(report, deadline):
             return
+        if report.skipped < skip:
+            report.skipped += 1
+            return
         report.tried += report.finding is None
         try:
             fired, finding = judge(chosen, program)
         except UncapturedError:
             report.uncaptured += 1
+            on_example(report)
             return
         report.fired += fired and report.finding is None
         if finding is not None:
             if report.finding is None or program.size() <= report.finding.program.size():
                 report.finding = finding
             raise _Found
+        if report.finding is None:
+            on_example(report)
 
     try:
         attempt()
@@ -264,15 +307,13 @@ def _tidied(subject: Subject, finding: Finding) -> Finding:
         return finding
     if isinstance(subject, PatternSubject):
         subject = replace(subject, pattern=replace(subject.pattern, **dict(finding.options)))
-    for smaller in _smaller(finding.program):
+    for less in filter(runs, _smaller(finding.program)):
         try:
-            _, found = judge(subject, smaller)
+            _, found = judge(subject, less)
         except UncapturedError:
             continue
         if found is not None:
-            return (
-                _tidied(subject, found) if smaller.size() < finding.program.size() or len(smaller.outputs) < len(finding.program.outputs) else found
-            )
+            return _tidied(subject, found) if less.size() < finding.program.size() or len(less.outputs) < len(finding.program.outputs) else found
     return finding
 
 
@@ -282,4 +323,4 @@ def _smaller(program: Program) -> list[Program]:
     found += [replace(program, bare=frozenset())] if program.bare else []
     if len(program.outputs) > 1:
         found += [replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]) for k in range(len(program.outputs))]
-    return found
+    return found + [read_inputs(less) for less in smaller(program) if less.outputs]

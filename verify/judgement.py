@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hypothesis.errors import Flaky
+
 from optimus.pattern import Exactness
 from verify import edges, lossy, quantizer, scheduled
 from verify.aten import AtenProof
@@ -15,6 +17,7 @@ from verify.cache import Cache
 from verify.differential import Comparison, differential
 from verify.fuzzing import FuzzReport, hunt
 from verify.proof import CaseProof, Report, proofs, prove_general
+from verify.rules import Fault, RuleSubject, vet
 from verify.subject import PatternSubject, Subject
 from verify.validation import TIMEOUT_S
 from verify.verdict import CLAIMS, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
@@ -45,10 +48,14 @@ class Judgement:
     branches: tuple[FileBranches, ...] | None = None
     runs: list[Comparison] = field(default_factory=list)
     seconds: float = 0.0
+    fault: Fault | None = None
+    """What is wrong with the rule itself, if that was seen; the other witnesses have then seen nothing, or not all."""
 
     @property
     def verdict(self) -> str:
         """One word: refuted if any witness objects, else what the proof says; vacuous if fuzzing never saw it fire."""
+        if self.fault is not None:
+            return self.fault.verdict
         if self.fuzz.finding is not None or any(c.blamed for c in self.runs):
             return "refuted"
         if isinstance(self.proof.verdict, Proved) and self.fuzz.tried and not self.fuzz.fired:
@@ -58,6 +65,8 @@ class Judgement:
     @property
     def line(self) -> str:
         """The verdict in one line."""
+        if self.fault is not None:
+            return f"{self.name}: {self.fault}"
         if self.verdict != "refuted":
             return f"{self.name}: {self.verdict.upper()} - {self._assurance()}"
         if isinstance(self.proof.verdict, Refuted):
@@ -98,6 +107,7 @@ class Judgement:
             "name": self.name,
             "verdict": self.verdict,
             "line": self.line,
+            "fault": None if self.fault is None else {"kind": self.fault.kind, "text": self.fault.text},
             "exactness": self.exactness,
             "seconds": round(self.seconds, 3),
             "proof": [_case_json(p) for p in self.proof.parts],
@@ -216,6 +226,11 @@ def judge(
     tell = watch or (lambda *_: None)
     if scheduled.concerns(subject):
         return _scheduled(subject, device, tell)
+    if isinstance(subject, RuleSubject):
+        tell("rule", f"{len(subject.cases)} cases, {len(subject.declines)} declines")
+        fault = vet(subject)
+        if fault is not None:
+            return Judgement(subject.name, subject.exactness.name, Report(subject.name, ()), seconds=time.monotonic() - start, fault=fault)
     parts: list[CaseProof] = []
     total = len(subject.cases) + len(subject.declines)
     tell("proof", f"0 of {total} cases")
@@ -229,7 +244,13 @@ def judge(
     found = Judgement(subject.name, subject.exactness.name, report)
     left = budget_s - (time.monotonic() - start)
     seconds = max(min(left * FUZZ_SHARE, left - RUNS_S), min(LEAST_S, budget_s))
-    found.fuzz, found.branches = fuzzed(subject, seconds, seed, lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten"))
+    try:
+        found.fuzz, found.branches = fuzzed(subject, seconds, seed, lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten"))
+    except Flaky as error:  # a program on which it was wrong, and then was not
+        found.fault = Fault(
+            "flaky", f"{subject.name} was wrong on a program that fuzzing drew, and not on the same program again ({str(error).splitlines()[0]})"
+        )
+        return found
     if found.fuzz.finding is None:
         _run(subject, found, start + budget_s, device, tell)
     found.seconds = time.monotonic() - start

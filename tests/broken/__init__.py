@@ -41,7 +41,7 @@ from optimus.passes.unbind_stack_to_slices import UnbindStackToSlices
 from optimus.pattern import Pattern
 from verify.subject import PatternSubject, Subject
 
-from . import groups, joins, lawful, linears, lowered, members, norms, parts, sections
+from . import groups, joins, lawful, linears, lowered, members, norms, parts, scalars, sections
 from .bare import bare, if_returned, writing
 
 
@@ -87,7 +87,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(bare(joins.RepeatAccepted()), PatternSubject(joins.WholeCat()), by_proof=False),
     Broken(bare(joins.DimUnread()), PatternSubject(joins.WholeCat()), by_proof=True),
     Broken(bare(joins.AxesSwapped()), PatternSubject(joins.AllSlices()), by_proof=True),
-    Broken(bare(joins.CopiedIfReturned(), writing, if_returned), PatternSubject(joins.WholeCat()), by_proof=False),
+    Broken(bare(joins.CopiedIfReturned(), writing, if_returned), PatternSubject(joins.WholeCat()), by_proof=True),
     Broken(bare(sections.ExtraUserIgnored()), PatternSubject(MergeSplits()), by_proof=True),
     Broken(bare(sections.NegativeDimKept()), PatternSubject(SplitCat()), by_proof=True),
     Broken(bare(sections.DimDropped()), PatternSubject(Normalization()), by_proof=True),
@@ -125,6 +125,15 @@ BROKEN: tuple[Broken, ...] = (
     wrong(lowered.StrangersBehind(), SplitCatAten(), by_proof=True),
     wrong(lowered.FactorsUnread(), DecomposeMm(), by_proof=True),
     wrong(lowered.PaddedWithOnes(), PadAtenMm(), by_proof=True),
+    wrong(scalars.AlphaDropped(), scalars.PlainDifference(), by_proof=True),
+    wrong(scalars.FactorsDropped(), scalars.Unfused(), by_proof=True),
+    wrong(scalars.RoundingForgotten(), scalars.RoundTrip(), by_proof=True),
+    wrong(scalars.NanLost(), scalars.WhereOfIntegers(), by_proof=True),
+    wrong(scalars.PlaceNotTurned(), scalars.LeastOfAll(), by_proof=True),
+    wrong(scalars.GradientLost(), scalars.ProductWithoutGradient(), by_proof=True),
+    Broken(bare(scalars.BatchMoved()), PatternSubject(scalars.LastTwo()), by_proof=True),
+    wrong(scalars.NotSaturated(), scalars.SaturatedTwice(), by_proof=True),
+    Broken(scalars.EFFECT_DROPPED, scalars.DEAD_DROPPED, by_proof=True),
     without(Law.ALIASING, SplitCat(), by_proof=True),
     without(Law.ALIASING, MutateCat(), by_proof=True),
     without(Law.ALIASING, UnbindStack(), by_proof=True),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from optimus.passes import split_cat, unbind_stack
+from optimus.pattern import fires
 from optimus.values import is_row_major, tensor
 
 from .building import JoinOfPieces
@@ -69,11 +70,20 @@ class DimUnread(WholeCat):
         return cut.op == "split" and numbers == list(range(len(cut.sizes)))
 
 
+@fires("n, p + q", grad=False)
+def written(x, p, q):
+    a, b = torch.split(x, [p, q], dim=1)
+    whole = torch.cat([a, b], dim=1)
+    whole.mul_(3)
+    return x + 1
+
+
 @dataclass(frozen=True)
 class CopiedIfReturned(WholeCat):
     """The whole is copied where the graph returns it, and not where somebody writes to it."""
 
     name = "copied_if_returned"
+    cases = (*WholeCat.cases, written)
 
     def fits(self, numbers, cut, join):
         source = tensor(cut.input)
