@@ -16,7 +16,7 @@ from verify.bisection.drive import Outcome, bisect, probe_of
 from verify.bisection.hunt import Culprit
 from verify.bisection.probes import CallableProbe, CannotTellError, CommandProbe, GraphProbe, Probe
 from verify.cli import UsageError
-from verify.commands import _factory, _output
+from verify.commands import _output, factory_of
 from verify.minimise import Minimised
 from verify.saved import PROGRAM, SavedError
 
@@ -85,7 +85,7 @@ def _probe(words: list[str], timeout_s: float | None) -> Probe:
             raise UsageError(f"bisect: there is no file {first}")
         return CommandProbe((sys.executable, *words), timeout_s)
     if ":" in first and len(words) == 1 and shutil.which(first) is None:
-        return CallableProbe(_factory(first), first)
+        return CallableProbe(factory_of(first), first)
     if shutil.which(first) is None:
         raise UsageError(f"bisect: there is no command {first}; accepted are a script, a command, MODULE:FUNCTION, and the folder of a saved graph")
     return CommandProbe(tuple(words), timeout_s)

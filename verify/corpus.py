@@ -97,6 +97,7 @@ class PlanSubject:
     cases: tuple[Case, ...] = ()
     declines: tuple[Case, ...] = ()
     general: Callable[[Rule], None] | None = None
+    ir: IR = IR.TORCH
 
     @property
     def exactness(self) -> Exactness:
