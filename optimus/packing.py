@@ -5,8 +5,9 @@ makes the parameters views of one buffer, once, and hands the buffer to the comp
 ``load_state_dict`` and writes through ``.data`` then write the buffer itself; names, shapes and ``state_dict`` stay, and every
 parameter still gets a gradient of its own. Each call looks where its parameters lie: one that was replaced is packed anew.
 
-What changes is storage: a tensor that shared memory with a parameter before it was packed (``weight.data``, ``detach()``) shares
-it no more, and saving one parameter alone saves the buffer. :func:`unpack` undoes it.
+A parameter that shares memory with another tensor (a view of a flat buffer, one that FSDP gathers, ``weight.detach()`` that
+somebody holds) stays where it is. What changes is storage: packed parameters share one, and saving one of them alone saves the
+buffer. :func:`unpack` undoes it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from optimus.journal import Declined, Journal
 from optimus.operators import bind
 from optimus.state import GraphState
 from optimus.values import tensor
+from optimus.versions import shares_storage
 
 MOST_MOVES = 100
 """How often parameters may move into a buffer again before its graphs join them on every call instead."""
@@ -70,7 +72,7 @@ class Pack:
         if self.released or self.moves >= MOST_MOVES or len({id(m) for m in members}) < len(members):
             return False
         strangers = [k for k, m in enumerate(members) if m.data_ptr() != self.slots[k].data_ptr()]
-        if not all(_alike(members[k], self.slots[k]) for k in strangers):
+        if not all(_alike(members[k], self.slots[k]) and not _shared(members[k]) for k in strangers):
             return False
         self.moves += 1
         with torch.inference_mode(False), torch.no_grad():
@@ -283,8 +285,13 @@ def _unfit(members: Sequence[Any]) -> tuple[str, str] | None:
         return "unlike", "members differ in dtype, device or requires_grad"
     if any(m.numel() == 0 or m.layout is not torch.strided or not m.is_contiguous() for m in members):
         return "layout", "a member is empty or not contiguous"
-    apart = all(m in _homes or m.untyped_storage().nbytes() == m.numel() * m.element_size() for m in members)
-    return None if apart else ("shared", "a member is part of a larger memory")
+    shared = any(m not in _homes and _shared(m) for m in members)
+    return ("shared", "another tensor lies in the memory of a member") if shared else None
+
+
+def _shared(member: Tensor) -> bool:
+    """Whether a move would part ``member`` from another tensor, as from the buffers that FSDP gathers parameters in."""
+    return member.untyped_storage().nbytes() != member.numel() * member.element_size() or shares_storage(member)
 
 
 def _pack(joined: str, members: Sequence[Parameter]) -> Pack | None:

@@ -135,3 +135,12 @@ def _sign(difference: Any) -> int | None:
 def view_kind(fake: torch.Tensor) -> object:
     """What autograd allows to be done in place to a view: the pieces of ``split`` and ``unbind`` are of another kind than slices."""
     return torch._C._autograd._get_creation_meta(fake) if fake._is_view() else None
+
+
+def shares_storage(given: torch.Tensor) -> bool:
+    """Whether another tensor lies in the storage of ``given``, alive anywhere in the process."""
+    return _holders(given) > _holders(torch.empty(1))
+
+
+def _holders(given: torch.Tensor) -> int:
+    return int(torch._C._storage_Use_Count(given.untyped_storage()._cdata))

@@ -396,6 +396,51 @@ def test_members_of_different_length(pair):
     assert len({storage(w) for w in weights}) == 1
 
 
+def test_memory_that_others_see_stays_shared(pair):
+    """Also that of FSDP, which gathers parameters into memory of its own before each call."""
+    model, eager, x = pair
+    alias = model.linears[2].weight.detach()
+    run = packed(model)
+    for k in range(3):
+        alias.fill_(k)
+        with torch.no_grad():
+            eager.linears[2].weight.fill_(k)
+            torch.testing.assert_close(run(x), eager(x))
+    assert ("pack", "shared") in optimus.journals()[-1].reasons()
+
+
+def test_a_replacement_that_others_see_stays_shared(pair):
+    model, eager, x = pair
+    run = packed(model)
+    run(x)
+    alias = torch.ones(4, 4)
+    model.linears[2].weight = nn.Parameter(alias)
+    for k in range(3):
+        alias.fill_(k)
+        with torch.no_grad():
+            eager.linears[2].weight.fill_(k)
+            torch.testing.assert_close(run(x), eager(x))
+    del alias
+    run(x)
+    assert is_packed(model)
+
+
+def test_views_of_a_flat_buffer_stay_there(pair):
+    model, eager, x = pair
+    flat = torch.cat([p.detach().flatten() for p in model.parameters()])
+    start = 0
+    for p in model.parameters():
+        p.data = flat[start : start + p.numel()].view_as(p)
+        start += p.numel()
+    run = packed(model)
+    for _ in range(2):
+        flat.mul_(0.5)
+        with torch.no_grad():
+            for p in eager.parameters():
+                p.mul_(0.5)
+            torch.testing.assert_close(run(x), eager(x))
+
+
 @pytest.mark.parametrize("given", [1, "yes", None])
 def test_the_option_is_a_truth_value(pair, given):
     with pytest.raises(Exception, match="accepted are True and False"):
