@@ -20,7 +20,7 @@ import torch
 from optimus.engine import Engine
 from optimus.journal import Journal
 from optimus.passes import BUILT_IN
-from optimus.pattern import Case, Exactness, HorizontalPattern, Pattern
+from optimus.pattern import IR, Case, Exactness, HorizontalPattern, Pattern
 from optimus.plan import Plan, lookup, replace_options
 from optimus.rule import Rule
 from verify.cli import UsageError
