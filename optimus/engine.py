@@ -14,7 +14,7 @@ from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
 from optimus.levels import level
 from optimus.limit import Limiter, current
-from optimus.pattern import Decline, HorizontalPattern, Match, Pattern, VerticalPattern
+from optimus.pattern import IR, Decline, HorizontalPattern, Match, Pattern, VerticalPattern
 from optimus.plan import Plan, default_plan
 from optimus.rewriter import Rewriter, Transaction, Validator
 from optimus.state import GraphState
@@ -100,6 +100,8 @@ class Engine:
                 if isinstance(pattern, kind) and pattern.ir is rewriter.state.ir:
                     self._step(pattern, rewriter)
         if len(self.journal.rewrites) > before:
+            if rewriter.state.ir is IR.ATEN:
+                rewriter.refresh()
             gm.graph.lint()
             gm.recompile()
 

@@ -168,8 +168,10 @@ PLAIN = {int, float, bool, torch.dtype, torch.memory_format}
 
 
 def _has_one_answer(func: Any, args: tuple[Any, ...]) -> bool:
-    """Whether strides are laid down: those of dimensions of extent 1, and of empty tensors, the fake mode chooses in its own way."""
-    return func is not aten.view.default or (min(args[0].shape, default=0) > 1 and min(args[1], default=0) > 1)
+    """Whether strides are laid down: those of dimensions of extent 1 that are viewed, and of empty tensors, the fake mode chooses in its own way."""
+    if func is aten.view.default:
+        return min(args[0].shape, default=0) > 1 and min(args[1], default=0) > 1
+    return min(args[0].shape, default=1) > 0
 
 
 def _are_numbers(args: Iterable[Any]) -> bool:

@@ -45,6 +45,7 @@ from optimus.values import (
     same_strides,
     size_key,
     storage,
+    storages,
     tensor,
     value,
     value_key,
@@ -254,6 +255,20 @@ class Rewriter:
         if self.limiter is not None:
             self.limiter.note(match.nodes[-1].name, self.journal.rewrites[-1])
         return True
+
+    def refresh(self) -> None:
+        """Make anew the fakes of views whose base was replaced: Inductor reads from them what shares memory, and which copies it may drop."""
+        state = self.state
+        for node in state.graph.nodes:
+            if node.op not in ("call_function", "call_method") or all(state.root(s) == s for s in storages(node)):
+                continue
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(state.mode(node).active())
+                if state.fake_mode is not None:
+                    stack.enter_context(state.fake_mode)
+                if state.shape_env is not None:
+                    stack.enter_context(no_new_guards(state.shape_env, None))
+                node.meta[value_key(node)] = run_fake(node)
 
     def decline(self, pattern: Pattern, node: Node, decline: Decline) -> None:
         """Write a refusal into the journal."""

@@ -380,6 +380,7 @@ for layout in LAYOUTS:
     case("alias", torch.ops.aten.alias.default, x(3, 4, layout=layout))
     for dtype in DTYPES:
         case("to", "to", x(2, 3, layout=layout, special=layout == "contiguous" and dtype.is_floating_point), dtype)
+        case("prims::convert_element_type", torch.ops.prims.convert_element_type.default, x(2, 3, layout=layout), dtype)
 case("to", "float", x(2, 3, dtype=bf16))
 case("to", "to", x(2, 3), f32, copy=True)
 case("to", "to", x(2, 3), dtype=f32, memory_format=torch.contiguous_format)
