@@ -42,6 +42,10 @@ def written(a):
     return a.t()
 
 
+INDEX = {"argmax", "argmin"}
+"""Reductions whose result is a place. In one loop with groups of others, into which Inductor may fuse them, PyTorch 2.11 loses it."""
+
+
 @dataclass(frozen=True)
 class GroupKernels(InductorPattern):
     """``kernel(a1); ...; kernel(an)  ->  kernel(a1, ..., an)``, on Inductor's scheduler nodes
@@ -63,7 +67,7 @@ class GroupKernels(InductorPattern):
     cases = (towers, norms, chains, between_products)
     declines = (unlike, written)
     requirements = {
-        "plain": "a loop that writes one new buffer, on the stream of the graph",
+        "plain": "a loop that writes one new buffer, on the stream of the graph; no reduction where the graph has one that looks for a place",
         "large": "at most max_numel elements are read by the loop, for all sizes that the graph admits",
         "template": "it neither feeds nor follows a template, with which Inductor could fuse it",
         "too_few": "at least min_group loops over one shape stand at one depth on one device",
@@ -88,10 +92,13 @@ class GroupKernels(InductorPattern):
         """See :class:`optimus.inductor_ir.InductorPattern`."""
         alike: dict[Hashable, list[SchedulerNode]] = {}
         beside = _beside_templates(view)
+        index = any(_reduction(node) in INDEX for node in view.nodes)
         for node in view.nodes:
             what = kind(node)
             if what not in self.anchors or _stream(node) is not None or not _kept_apart().isdisjoint(node.get_buffer_names()):
                 view.decline(node, "plain", what)
+            elif what == REDUCTION and index:
+                view.decline(node, "plain", "the graph looks for the place of a largest or smallest element")
             elif node in beside:
                 view.decline(node, "template")
             elif (what == REDUCTION and not self.reductions) or not self._small(node):
@@ -133,6 +140,10 @@ class GroupKernels(InductorPattern):
 
 def _shape(node: SchedulerNode) -> Hashable:
     return tuple(tuple(extents) for extents in node.get_ranges())
+
+
+def _reduction(node: SchedulerNode) -> str:
+    return str(getattr(getattr(node.node, "data", None), "reduction_type", ""))
 
 
 def _stream(node: SchedulerNode) -> Any:
