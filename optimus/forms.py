@@ -80,8 +80,11 @@ def cut_of(node: Node) -> Cut | None:
         return None
     source, pieces = call["self"], value(node)
     fake = tensor(source)
-    if fake is None or not isinstance(pieces, (tuple, list)) or not all(isinstance(p, torch.Tensor) for p in pieces):
+    if fake is None or not isinstance(pieces, (tuple, list)):
         return None
+    for p in pieces:
+        if not isinstance(p, torch.Tensor):
+            return None
     dim = wrap(call["dim"], fake.dim())
     if dim is None:
         return None

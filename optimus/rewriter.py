@@ -395,7 +395,7 @@ class Rewriter:
         """Law 1. Returns what takes the place of ``old``: ``new``, or a copy of it."""
         state = self.state
         inputs = tx.input_storages
-        one, other = _root(state, before), _root(state, after)
+        one, other = _memory(state, old), _memory(state, new)
         if one is None or other is None:
             raise refuse(Law.ALIASING, f"{old.name} has no storage of its own")
         if (before.is_conj(), before.is_neg()) != (after.is_conj(), after.is_neg()):
@@ -489,8 +489,8 @@ class Rewriter:
         for old, new in tx.replaced:
             before, after = tensor(old), tensor(new)
             if before is not None and after is not None:
-                one, other = storage(before), storage(after)
-                if one is not None and other is not None and state.root(one) not in tx.input_storages:
+                one, other = _memory(state, old), _memory(state, new)
+                if one is not None and other is not None and one not in tx.input_storages:
                     state.unite(one, other)
         if state.hooked:
             state.hooked.update(new for old, new in tx.replaced if old in state.hooked)
@@ -535,6 +535,12 @@ def _shared(state: GraphState, tx: Transaction) -> set[Storage]:
 def _hooked_inputs(state: GraphState, tx: Transaction, nodes: Iterable[Node]) -> set[Node]:
     """What ``nodes`` read from outside and a hook is attached to."""
     return {used for n in nodes for used in n.all_input_nodes if used in state.hooked and used not in tx.inside}
+
+
+def _memory(state: GraphState, node: Node) -> Storage | None:
+    """The storage of the one tensor that ``node`` produces; None where it has none of its own."""
+    found = state.storages(node)
+    return found[0] if found else None
 
 
 def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:

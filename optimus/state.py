@@ -206,8 +206,10 @@ class GraphState:
         """Drop an erased node."""
         self.region.pop(node, None)
         self.ops.pop(node, None)
-        self.effect.pop(node, None)
-        self.hooked.discard(node)
+        if self.effect:
+            self.effect.pop(node, None)
+        if self.hooked:
+            self.hooked.discard(node)
         self._found.pop(node, None)
         self._kept.append(value(node))  # a freed storage's number must not come back for another
 
