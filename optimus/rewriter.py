@@ -23,6 +23,7 @@ from optimus.effects import PURE
 from optimus.fakes import QuickFakes, quick_fakes
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
+from optimus.modes import Both
 from optimus.operators import keeps_bits
 from optimus.pattern import Decline, Exactness, Match, Pattern, Refused
 from optimus.regions import Region, cut
@@ -77,7 +78,7 @@ class Transaction:
         self.inside = set(match.nodes)
         anchor = match.nodes[-1]
         self.key = value_key(anchor)
-        self.origin = {key: anchor.meta[key] for key in ("stack_trace", "nn_module_stack") if key in anchor.meta}
+        self.origin: dict[str, Any] = {key: anchor.meta[key] for key in ("stack_trace", "nn_module_stack") if key in anchor.meta}
         self.replaced: list[tuple[Node, Node]] = []
         self.moved: list[list[Node]] = []
         self.read: set[Node] = set().union(*(n.all_input_nodes for n in match.nodes))
@@ -199,29 +200,6 @@ def run_fake(node: Node) -> Any:
     return getattr(args[0], target)(*args[1:], **kwargs)
 
 
-class _Both:
-    """Two context managers, neither of which swallows exceptions."""
-
-    __slots__ = ("inner", "outer")
-
-    def __init__(self, outer: contextlib.AbstractContextManager[Any], inner: contextlib.AbstractContextManager[Any]) -> None:
-        self.outer, self.inner = outer, inner
-
-    def __enter__(self) -> None:
-        self.outer.__enter__()
-        try:
-            self.inner.__enter__()
-        except BaseException:
-            self.outer.__exit__(None, None, None)
-            raise
-
-    def __exit__(self, *error: Any) -> None:
-        try:
-            self.inner.__exit__(*error)
-        finally:
-            self.outer.__exit__(*error)
-
-
 @dataclass
 class Rewriter:
     """Applies matches to one graph and writes the journal."""
@@ -271,7 +249,7 @@ class Rewriter:
         state, mode = self.state, self.state.mode(match.nodes[-1])
         plain = mode.grad == torch.is_grad_enabled() and not mode.autocast and not state.symbolic
         if plain and state.fake_mode is not None and self.quick is not None:
-            return _Both(state.fake_mode, self.quick)
+            return Both(state.fake_mode, self.quick)
         return self._any_world(mode)
 
     @contextlib.contextmanager
