@@ -153,7 +153,7 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     anchors, op_of = pattern.anchors, state.ops.get
     node = next(iter(state.graph.nodes))
     while node.op != "output":
-        following = node.next
+        following = node._next
         if op_of(node) in anchors:
             found = _asked(partial(pattern.find, node, state))
             if isinstance(found, Decline):
@@ -222,6 +222,9 @@ def _too_few(pattern: HorizontalPattern) -> Decline:
 
 def _segments(state: GraphState) -> list[list[Node]]:
     """The runs of nodes between placeholders, changes of ambient mode, and the output."""
+    if not state.effect:
+        whole = [n for n in state.graph.nodes if n.op not in ("placeholder", "output")]
+        return [whole] if whole else []
     segments: list[list[Node]] = [[]]
     for node in state.graph.nodes:
         if node.op in ("placeholder", "output"):
@@ -236,8 +239,9 @@ def _segments(state: GraphState) -> list[list[Node]]:
 def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: Rewriter, refusals: dict[Node, Decline]) -> dict[Node, Hashable]:
     found: dict[Node, Hashable] = {}
     state = rewriter.state
+    anchors, op_of = pattern.anchors, state.ops.get
     for node in segment:
-        if state.ops.get(node) not in pattern.anchors or node.meta.get(FUSED) == pattern.name:
+        if op_of(node) not in anchors or node.meta.get(FUSED) == pattern.name:
             continue
         key = _asked(partial(pattern.key, node, state))
         common = common_key(node, state)
@@ -245,7 +249,7 @@ def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: R
             refusals[node] = key
         elif key is None or common is None or not _plain(node):
             continue
-        elif not pattern.fuse_returned and any(s in state.escaping for s in state.storages(node)):
+        elif not pattern.fuse_returned and not state.escaping.isdisjoint(state.storages(node)):
             refusals[node] = Decline(Law.ALIASING.reason, "the result is returned, so that it needs memory of its own")
         elif node in state.doubtful:
             refusals[node] = Decline(Law.TYPES.reason, "its gradient may be none at all, and would become one of zeros")

@@ -34,8 +34,12 @@ class Cut:
     def pieces(self) -> dict[Node, int] | None:
         """The users that take one piece each, with its number; None if some user does something else."""
         found: dict[Node, int] = {}
-        for user in self.node.users:
-            index = piece_index(user)
+        node, count = self.node, len(self.sizes)
+        for user in node.users:
+            args = user.args
+            if user.target is not operator.getitem or len(args) != 2 or args[0] is not node:
+                return None
+            index = wrap(args[1], count)
             if index is None:
                 return None
             found[user] = index
@@ -76,8 +80,11 @@ def cut_of(node: Node) -> Cut | None:
         return None
     source, pieces = call["self"], value(node)
     fake = tensor(source)
-    if fake is None or not isinstance(pieces, (tuple, list)) or not all(isinstance(p, torch.Tensor) for p in pieces):
+    if fake is None or not isinstance(pieces, (tuple, list)):
         return None
+    for p in pieces:
+        if not isinstance(p, torch.Tensor):
+            return None
     dim = wrap(call["dim"], fake.dim())
     if dim is None:
         return None
@@ -97,11 +104,13 @@ def join_of(node: Node) -> Join | None:
     inputs, result = call["tensors"], tensor(node)
     if result is None or not isinstance(inputs, (tuple, list)) or not inputs:
         return None
-    ranks = {None if (t := tensor(i)) is None else t.dim() for i in inputs}
-    expected = result.dim() - (call.op == "stack")
-    dim = wrap(call["dim"], result.dim())
-    if ranks != {expected} or dim is None:
+    rank = result.dim()
+    expected, dim = rank - (call.op == "stack"), wrap(call["dim"], rank)
+    if dim is None:
         return None
+    for i in inputs:
+        if (t := tensor(i)) is None or t.dim() != expected:
+            return None
     return Join(node, "cat" if call.op == "cat" else "stack", tuple(inputs), dim)
 
 

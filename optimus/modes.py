@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -26,6 +27,29 @@ def modes_restored() -> Iterator[None]:
             torch.set_autocast_dtype(device, dtype)
         torch.set_autocast_cache_enabled(cached)
         _set_nesting(nesting)
+
+
+class Both:
+    """Two context managers, neither of which swallows exceptions."""
+
+    __slots__ = ("inner", "outer")
+
+    def __init__(self, outer: contextlib.AbstractContextManager[Any], inner: contextlib.AbstractContextManager[Any]) -> None:
+        self.outer, self.inner = outer, inner
+
+    def __enter__(self) -> None:
+        self.outer.__enter__()
+        try:
+            self.inner.__enter__()
+        except BaseException:
+            self.outer.__exit__(None, None, None)
+            raise
+
+    def __exit__(self, *error: Any) -> None:
+        try:
+            self.inner.__exit__(*error)
+        finally:
+            self.outer.__exit__(*error)
 
 
 def autocast_nesting() -> int:

@@ -331,6 +331,8 @@ class _Schema:
     out: bool
     only_list: int | None
     """The position of the one parameter that is a list."""
+    writes: tuple[str, ...]
+    reshapes: bool
 
 
 @functools.cache
@@ -340,7 +342,8 @@ def _schema(overload: OpOverload) -> _Schema:
     out = any(p.name == "out" or (p.written and p.keyword_only) for p in parameters)
     lists = [i for i, p in enumerate(parameters) if p.accepts == "list"]
     only_list = lists[0] if len(lists) == 1 else None
-    return _Schema(overload, parameters, {p.name: i for i, p in enumerate(parameters)}, random, out, only_list)
+    writes, reshapes = tuple(p.name for p in parameters if p.written), torch.Tag.inplace_view in overload.tags
+    return _Schema(overload, parameters, {p.name: i for i, p in enumerate(parameters)}, random, out, only_list, writes, reshapes)
 
 
 def _parameter(argument: Any) -> _Parameter:
@@ -362,11 +365,12 @@ def _from_schema(node: Node, overloads: tuple[OpOverload, ...], op: str, args: t
         schema = _schema(overload)
         bound = _bind_to(schema, args, node.kwargs)
         if bound is not None:
-            writes = tuple(p.name for p in schema.parameters if p.written)
-            writes += tuple(n for n in HIDDEN_WRITES.get(op, ()) if bound.get(n) is not None)
+            writes = schema.writes
+            if op in HIDDEN_WRITES:
+                writes += tuple(n for n in HIDDEN_WRITES[op] if bound.get(n) is not None)
             name = op[:-1] if op.endswith("_") and not op.startswith("_") and writes else op
             random = schema.random or op in RANDOM_FUNCTIONS
-            return Call(ALIASES.get(name, name), bound, writes, random, torch.Tag.inplace_view in overload.tags, overload)
+            return Call(ALIASES.get(name, name), bound, writes, random, schema.reshapes, overload)
     return None
 
 
@@ -422,11 +426,13 @@ def _is_tensor(given: Any) -> bool:
 def _fits(parameter: _Parameter, given: Any) -> bool:
     if given is None:
         return parameter.optional
-    if isinstance(given, Node) and isinstance(value(given), torch.Tensor):
-        return parameter.accepts == "tensor"
+    if type(given) is int:
+        return parameter.accepts == "other" or (parameter.accepts == "list" and parameter.scalar_for_list)
     is_list = isinstance(given, (list, tuple, torch.Size))
     if isinstance(given, Node):
         found = value(given)
+        if isinstance(found, torch.Tensor):
+            return parameter.accepts == "tensor"
         if found is MISSING:
             return parameter.accepts != "list"
         is_list = isinstance(found, (list, tuple, torch.Size))

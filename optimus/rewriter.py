@@ -7,6 +7,7 @@ checked, users move over, dead nodes go. If anything raises, or a law is broken,
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,10 +25,11 @@ from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
 from optimus.levels import aten, clone, same_memory
 from optimus.limit import Limiter
+from optimus.modes import Both
 from optimus.operators import keeps_bits
 from optimus.pattern import Decline, Exactness, Match, Pattern, Refused
 from optimus.regions import Region, cut
-from optimus.state import GraphState
+from optimus.state import GraphState, Mode
 from optimus.values import (
     MISSING,
     Size,
@@ -80,14 +82,21 @@ class Transaction:
         self.exact = exact
         self.new: list[Node] = []
         self.inside = set(match.nodes)
+        anchor = match.nodes[-1]
+        self.key = value_key(anchor)
+        self.origin: dict[str, Any] = {key: anchor.meta[key] for key in ("stack_trace", "nn_module_stack") if key in anchor.meta}
         self.replaced: list[tuple[Node, Node]] = []
         self.moved: list[list[Node]] = []
-        self.read = {used for n in match.nodes for used in n.all_input_nodes}
+        self.read: set[Node] = set().union(*(n.all_input_nodes for n in match.nodes))
         """What the nodes of the match read, one another included."""
-        self.input_storages = {s for used in self.read if used not in self.inside for s in state.storages(used)}
+        self.input_storages: set[Storage] = set().union(*map(state.storages, self.read - self.inside))
         """The storages that the match reads from outside."""
-        self.match_storages = {s for n in match.nodes for s in state.storages(n)}
         self._before = match.before
+
+    @functools.cached_property
+    def match_storages(self) -> set[Storage]:
+        """The storages that the nodes of the match return."""
+        return set().union(*map(self.state.storages, self.match.nodes))
 
     def call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
         """A new ``call_function`` node with metadata."""
@@ -163,13 +172,10 @@ class Transaction:
             node.kwargs = dict(kwargs)
         self.new.append(node)
         self.inside.add(node)
-        anchor = self.match.nodes[-1]
-        self.state.adopt(node, like=anchor)
-        for key in ("stack_trace", "nn_module_stack"):
-            if key in anchor.meta:
-                node.meta[key] = anchor.meta[key]
+        self.state.adopt(node, like=self.match.nodes[-1])
+        node.meta.update(self.origin)
         try:
-            node.meta[value_key(anchor)] = self._fake(node)
+            node.meta[self.key] = self._fake(node)
         except RuntimeError as error:
             if any(s in self.state.writes for used in node.all_input_nodes for s in self.state.storages(used)):
                 raise refuse(Law.MUTATION, f"what {node.name} reads is written later, and its fake shows that already ({error})") from error
@@ -278,10 +284,18 @@ class Rewriter:
         if law in self.laws and not holds:
             raise refuse(law, detail)
 
+    def _fake_world(self, match: Match) -> contextlib.AbstractContextManager[Any]:
+        """The modes under which fakes of new nodes are made."""
+        state, mode = self.state, self.state.mode(match.nodes[-1])
+        plain = mode.grad == torch.is_grad_enabled() and not mode.autocast and not state.symbolic
+        if plain and state.fake_mode is not None and self.quick is not None:
+            return Both(state.fake_mode, self.quick)
+        return self._any_world(mode)
+
     @contextlib.contextmanager
-    def _fake_world(self, match: Match) -> Iterator[None]:
+    def _any_world(self, mode: Mode) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self.state.mode(match.nodes[-1]).active())
+            stack.enter_context(mode.active())
             if self.state.fake_mode is not None:
                 stack.enter_context(self.state.fake_mode)
                 if self.quick is not None:
@@ -294,10 +308,14 @@ class Rewriter:
         state = self.state
         regions = {state.region[n] for n in match.nodes}
         self._demand(Law.AMBIENT_MODE, len(regions) == 1, "the nodes run under different ambient modes")
-        for node in match.nodes:
+        for node in match.nodes if state.effect else ():
             if state.effects(node) is not PURE:
                 self._demand(Law.EFFECTS, False, f"{node.name} does more than compute its result")
-        for node in dict.fromkeys(n for m in match.nodes for n in (m, *m.all_input_nodes)):
+        seen: dict[Node, None] = {}
+        for node in match.nodes:
+            seen[node] = None
+            seen.update(dict.fromkeys(node.all_input_nodes))
+        for node in seen:
             fake = tensor(node)
             if fake is not None and not is_plain(fake):
                 raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {fake.layout}")
@@ -319,9 +337,11 @@ class Rewriter:
             else:
                 self._check_types(old, before, after)
                 new = self._check_aliasing(tx, old, before, new, after, shared)
-            new = self._check_gradients(tx, old, new)
+            if not self.state.records:
+                new = self._check_gradients(tx, old, new)
             tx.replaced[index] = (old, new)
-            tx.moved.append([u for u in old.users if u not in tx.inside])
+            inside = tx.inside
+            tx.moved.append([u for u in old.users if u not in inside])
             _move(tx.moved[index], old, new, undo)
         for index in range(len(tx.replaced)):
             self._check_layout(tx, index, undo)
@@ -382,6 +402,8 @@ class Rewriter:
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
         if not (before.shape == after.shape if not self.state.symbolic else same_sizes(before.shape, after.shape)):
             raise refuse(Law.TYPES, f"{old.name} has shape {tuple(before.shape)}, its replacement {tuple(after.shape)}")
+        if before.dtype is after.dtype and before.device == after.device and before.requires_grad is after.requires_grad:
+            return
         for what in ("dtype", "device", "requires_grad"):
             one, other = getattr(before, what), getattr(after, what)
             if one != other:
@@ -391,7 +413,7 @@ class Rewriter:
         """Law 1. Returns what takes the place of ``old``: ``new``, or a copy of it."""
         state = self.state
         inputs = tx.input_storages
-        one, other = _root(state, before), _root(state, after)
+        one, other = _memory(state, old), _memory(state, new)
         if one is None or other is None:
             raise refuse(Law.ALIASING, f"{old.name} has no storage of its own")
         if (before.is_conj(), before.is_neg()) != (after.is_conj(), after.is_neg()):
@@ -406,14 +428,17 @@ class Rewriter:
         elif not fresh_before:
             self._check_view_kind(old, before, after)
             moved = not same_size(before.storage_offset(), after.storage_offset())
-            self._demand(Law.ALIASING, not moved or self._unnoticed(one, old), f"{old.name} would view another part of its storage")
+            if moved and not self._unnoticed(one, old):
+                self._demand(Law.ALIASING, False, f"{old.name} would view another part of its storage")
         if _leaves_graph(old) and new not in tx.inside and Law.ALIASING in self.laws:
             with tx.inserting_before(old):  # what is returned stays an object of its own
                 return tx.same_memory(new)
         return new
 
     def _check_view_kind(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
-        root = _root(self.state, before) if self.state.writes else None
+        if not self.state.writes:
+            return
+        root = _root(self.state, before)
         written = root is not None and bool(self.state.writes.get(root))
         self._demand(
             Law.ALIASING, not written or view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view"
@@ -445,12 +470,14 @@ class Rewriter:
     def _check_order(self, tx: Transaction) -> None:
         """Law 9, at the seams: what a new node reads stands before it, what reads it stands after."""
         for node in tx.new:
+            place = node._sort_key
             for used in node.all_input_nodes:
-                if not used < node:
+                if not used._sort_key < place:
                     raise refuse(Law.VALID_GRAPH, f"{used.name} is defined after {node.name} needs it")
         for (_, new), moved in zip(tx.replaced, tx.moved, strict=True):
+            place = new._sort_key
             for user in moved:
-                if not new < user:
+                if not place < user._sort_key:
                     raise refuse(Law.VALID_GRAPH, f"{user.name} stands before its new argument")
 
     # ------------------------------------------------------------------------------------------------ commit, roll back
@@ -480,25 +507,27 @@ class Rewriter:
         for old, new in tx.replaced:
             before, after = tensor(old), tensor(new)
             if before is not None and after is not None:
-                one, other = storage(before), storage(after)
-                if one is not None and other is not None and state.root(one) not in tx.input_storages:
+                one, other = _memory(state, old), _memory(state, new)
+                if one is not None and other is not None and one not in tx.input_storages:
                     state.unite(one, other)
-        state.hooked.update(new for old, new in tx.replaced if old in state.hooked)
+        if state.hooked:
+            state.hooked.update(new for old, new in tx.replaced if old in state.hooked)
         if any(old in state.live for old, _ in tx.replaced):
             state.live.update(tx.new)
-        inputs = dict.fromkeys(i.name for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.inside)
+        outside = dict.fromkeys(i for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.inside)
+        inputs = tuple(i.name for i in outside)
         outputs = tuple(old.name for old, _ in tx.replaced)
         lines = tuple(dict.fromkeys(line for n in tx.match.nodes if (line := source_line(n)) is not None))
         removed = self._erase_dead(tx.match.nodes)
         added = [n.name for n in tx.new if n.users or not self._erase_dead((n,))]
         ordinal = self.ordinals[pattern.name] = self.ordinals.get(pattern.name, 0) + 1
         number = len(self.journal.rewrites) + 1
-        self.journal.rewrites.append(Rewrite(number, pattern.name, ordinal, tuple(inputs), outputs, tuple(removed), tuple(added), lines))
+        self.journal.rewrites.append(Rewrite(number, pattern.name, ordinal, inputs, outputs, tuple(removed), tuple(added), lines))
 
     def _erase_dead(self, nodes: Iterable[Node]) -> list[str]:
         erased: list[str] = []
         for node in sorted(nodes, key=lambda n: n._sort_key, reverse=True):
-            for user in list(node.users):
+            for user in tuple(node.users):
                 if not user.users and user.target is operator.getitem:
                     self._erase(user, erased)
             if not node.users and self.state.effects(node) is PURE and node.op != "placeholder":
@@ -516,7 +545,7 @@ def _shared(state: GraphState, tx: Transaction) -> set[Storage]:
     seen: set[Storage] = set()
     twice: set[Storage] = set()
     for _, new in tx.replaced:
-        for s in set(state.storages(new)):
+        for s in state.storages(new):
             (twice if s in seen else seen).add(s)
     return twice
 
@@ -524,6 +553,12 @@ def _shared(state: GraphState, tx: Transaction) -> set[Storage]:
 def _hooked_inputs(state: GraphState, tx: Transaction, nodes: Iterable[Node]) -> set[Node]:
     """What ``nodes`` read from outside and a hook is attached to."""
     return {used for n in nodes for used in n.all_input_nodes if used in state.hooked and used not in tx.inside}
+
+
+def _memory(state: GraphState, node: Node) -> Storage | None:
+    """The storage of the one tensor that ``node`` produces; None where it has none of its own."""
+    found = state.storages(node)
+    return found[0] if found else None
 
 
 def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:

@@ -87,10 +87,13 @@ class GraphState:
         region = 0
         hooks: list[Node] = []
         for node in graph.nodes:
-            call = bind(node)
-            if call is not None:
-                state.ops[node] = call.op
-            found = effects(node, call)
+            if node.target is operator.getitem and len(node.args) == 2:
+                state.ops[node], found = "getitem", PURE
+            else:
+                call = bind(node)
+                if call is not None:
+                    state.ops[node] = call.op
+                found = effects(node, call)
             if found.switches_mode:
                 region += 1
                 state.modes.append(mode_after(node, state.modes[-1]))
@@ -111,7 +114,8 @@ class GraphState:
                 state.sizes.setdefault(size_key(result), node)
             if state.fake_mode is None:
                 state.fake_mode = _fake_mode(node)
-            state.symbolic = state.symbolic or has_symbols(result)
+            if not state.symbolic:
+                state.symbolic = has_symbols(result)
         output = graph.output_node()
         state.escaping = {s for n in output.all_input_nodes for s in storages(n)}
         state.records = all(mode.grad for mode in state.modes)
@@ -162,8 +166,9 @@ class GraphState:
             self._hidden[node] = written
 
     def _name(self, node: Node) -> None:
-        call = bind(node)
-        if call is not None:
+        if node.target is operator.getitem and len(node.args) == 2:
+            self.ops[node] = "getitem"
+        elif (call := bind(node)) is not None:
             self.ops[node] = call.op
 
     def has_any(self, ops: frozenset[str]) -> bool:
@@ -205,8 +210,10 @@ class GraphState:
         """Drop an erased node."""
         self.region.pop(node, None)
         self.ops.pop(node, None)
-        self.effect.pop(node, None)
-        self.hooked.discard(node)
+        if self.effect:
+            self.effect.pop(node, None)
+        if self.hooked:
+            self.hooked.discard(node)
         self._found.pop(node, None)
         self._kept.append(value(node))  # a freed storage's number must not come back for another
 
@@ -228,13 +235,13 @@ class GraphState:
 
     def storages(self, node: Node) -> tuple[Storage, ...]:
         """The storages of ``node``, each once, rewrites taken into account."""
-        known = self._found.get(node)
-        if known is None or known[0] is not value(node):
-            known = self._found[node] = (value(node), tuple(dict.fromkeys(storages(node))))
-        for s in known[1]:
-            if s in self._same:
-                return tuple(dict.fromkeys(map(self.root, known[1])))
-        return known[1]
+        result, known = value(node), self._found.get(node)
+        if known is None or known[0] is not result:
+            known = self._found[node] = (result, storages(node))
+        found = known[1]
+        if self._same and not self._same.keys().isdisjoint(found):
+            return tuple(dict.fromkeys(map(self.root, found)))
+        return found
 
     def unite(self, old: Storage, new: Storage) -> None:
         """Values that lived in ``old`` live in ``new`` from now on."""

@@ -92,12 +92,12 @@ def storage(fake: torch.Tensor) -> Storage | None:
 
 
 def storages(node: Node) -> tuple[Storage, ...]:
-    """The storages that ``node`` produces or forwards."""
+    """The storages that ``node`` produces or forwards, each once."""
     found = value(node)
     if isinstance(found, torch.Tensor):
         one = storage(found)
         return () if one is None else (one,)
-    return tuple(s for s in map(storage, leaves(found)) if s is not None)
+    return tuple(dict.fromkeys(s for s in map(storage, leaves(found)) if s is not None))
 
 
 def returns_argument(node: Node) -> bool:

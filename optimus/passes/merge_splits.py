@@ -129,10 +129,10 @@ class MergeSplits(VerticalPattern):
         if outer is None or (pieces := outer.pieces()) is None:
             return None
         inner: dict[int, tuple[Cut, dict[Node, int]]] = {}
-        refusal = None
+        refusal, op_of = None, state.ops.get
         for piece, index in pieces.items():
             for user in piece.users:
-                cut = cut_of(user)
+                cut = cut_of(user) if op_of(user) in SPLITS else None
                 if cut is None or cut.op != "split" or (parts := cut.pieces()) is None:
                     continue
                 refusal = refusal or self._refuse(outer, piece, cut, state)

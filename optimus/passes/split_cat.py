@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch.fx import Node
 
-from optimus.forms import Cut, Join, Run, cut_of, equal_sizes, join_of, runs
+from optimus.forms import JOINS, Cut, Join, Run, cut_of, equal_sizes, join_of, runs
 from optimus.laws import Law
 from optimus.passes._joins import inside_another_join, joined_elsewhere, rejoin, whole
 from optimus.pattern import Case, Decline, Exactness, Match, VerticalPattern, declines, fires
@@ -156,8 +156,9 @@ class SplitCat(VerticalPattern):
         pieces = cut.pieces()
         if pieces is None:
             return None
+        op_of = state.ops.get
         readers = dict.fromkeys(u for p in pieces for u in p.users)
-        joins = {u: j for u in readers if (j := join_of(u)) is not None}
+        joins = {u: j for u in readers if op_of(u) in JOINS and (j := join_of(u)) is not None}
         if not joins:
             return None
         found = Found(cut, pieces, {})
