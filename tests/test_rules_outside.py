@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import optimus
+from tests.processes import environment
 from verify.cli import UsageError, main
 from verify.judgement import judge
 from verify.rules import RuleSubject, Watch, fingerprint, rule_subject, vet
 from verify.rules_loading import load, load_rule
 from verify.scaffold import TEMPLATE
 
-ROOT = Path(__file__).parent.parent
 GOOD = TEMPLATE.format(name="good_rule", cls="GoodRule")
 HEAD = GOOD[: GOOD.index("    def find(")].replace("good_rule", "bad_rule").replace("GoodRule", "BadRule")
 SOUND = textwrap.indent(textwrap.dedent(GOOD[GOOD.index("    def find(") : GOOD.index("    @staticmethod")]), "    ")
@@ -215,7 +215,7 @@ class TestVetting:
         blocked = "import signal\n\n\ndef Blocked(lock):\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n    lock.acquire()\n\n\n"
         write(here, (HEAD + body + REWRITE).replace("@dataclass", blocked + "@dataclass"))
         command = [sys.executable, "-m", "optimus_verify", "--rule", "bad.py:BadRule", "--rule-timeout", "0.5s"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment())
         assert done.returncode == 1
         lines = done.stderr.strip().splitlines()
         assert lines[-1] == "optimus-verify: bad_rule.find() hangs: it did not come back within 2 s and takes no interrupt"
@@ -227,7 +227,7 @@ class TestVetting:
     def test_flaky_on_programs_that_no_case_is(self, here):
         body = FLAKY.replace("if TURN % 3 == 0:", "if of_one_row(node) and TURN % 3 == 0:")
         text = (HEAD + body + REWRITE).replace(
-            "@dataclass", "TURN = 0\n\n\ndef of_one_row(node):\n    return node.meta['example_value'].shape[0] == 1\n\n\n@dataclass"
+            "@dataclass", "TURN = 0\n\n\ndef of_one_row(node):\n    return (fake := tensor(node)) is not None and fake.shape[0] == 1\n\n\n@dataclass"
         )
         found = judge(RuleSubject(load_rule(write(here, text)).pattern, watch=Watch()), budget_s=60.0)
         assert found.verdict == "refuted"
@@ -252,7 +252,7 @@ class TestJudging:
         exec(compile(code, "<pasted>", "exec"), {})
         assert "# shape (" in code
         command = shown[shown.index("replay: ") + 8 :].split()
-        done = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=False, env=environment())
         assert done.returncode == 1, done.stderr
         assert "became" in done.stdout or "differ" in done.stdout or "shape" in done.stdout
 
