@@ -36,6 +36,7 @@ def test_the_guide_runs_from_an_empty_folder(tmp_path):
                 expected = 2  # says which extra is missing
             done = subprocess.run(arguments, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
             assert done.returncode == expected, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+            assert "Traceback" not in done.stderr, f"{line}\n{done.stderr[-3000:]}"  # which exits with 1, as a refutation does
             ran.append(line)
     assert len(ran) >= 8
     assert (tmp_path / "optimus-failures").is_dir()

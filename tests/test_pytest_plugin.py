@@ -76,11 +76,21 @@ def test_a_registered_pattern(repository):
     assert "2 passed" in done.stdout
 
 
+def test_a_pattern_between_forward_and_backward(repository):
+    done = run(repository, "--optimus-pattern", "activation_quantization_aten_pass", "-k", "activation and (fuzz or differential)")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--optimus-rule", "nothing.py:Rule"], "optimus: rule nothing.py:Rule: the file nothing.py is not there"),
         (["--optimus-pattern", "split_cat"], "optimus: --optimus-pattern: unknown pattern 'split_cat'; nearest are split_cat_pass"),
+        (
+            ["--optimus-pattern", "group_kernels"],
+            "optimus: --optimus-pattern group_kernels: of a pattern of Inductor-IR nothing is proved; accepted is optimus-verify --pattern group_kernels",
+        ),
         (["--optimus-rule-dir", "rules", "--optimus-profile", "long"], "optimus: --optimus-profile long: accepted are dev, ci, night"),
     ],
 )

@@ -71,6 +71,8 @@ class TestLoading:
             ("findless.py:BadRule", "BadRule does not define find(); accepted is a pattern that does"),
             ("caseless.py:BadRule", "cases holds 7; accepted are programs marked by optimus.fires"),
             ("optional.py:BadRule", "cannot be made with its default options (ValueError: size)"),
+            ("level.py:BadRule", "ir is 'aten'; accepted is a member of optimus.pattern.IR"),
+            ("lower.py:BadRule", "'group_kernels' is the name of a registered pattern"),
             ("known.py:BadRule", "'split_cat_pass' is the name of a registered pattern; accepted is a name of its own"),
         ],
     )
@@ -87,6 +89,8 @@ class TestLoading:
             here, (HEAD + SOUND).replace("    name =", "    def __post_init__(self):\n        raise ValueError('size')\n\n    name ="), "optional.py"
         )
         write(here, (HEAD + SOUND).replace('name = "bad_rule"', 'name = "split_cat_pass"'), "known.py")
+        write(here, (HEAD + SOUND).replace('name = "bad_rule"', 'name = "group_kernels"'), "lower.py")
+        write(here, (HEAD + SOUND).replace("    name =", "    ir = 'aten'\n    name ="), "level.py")
         assert message in refusal([text])
 
     def test_a_file_a_module_and_a_folder(self, here):
@@ -223,6 +227,14 @@ class TestVetting:
     @pytest.mark.parametrize("pattern", list(optimus.patterns().values()), ids=lambda p: p.name)
     def test_registered_patterns_behave(self, pattern):
         assert vet(rule_subject(pattern)) is None
+
+    def test_a_rule_of_aten_ir_meets_the_joint_graph_too(self, here):
+        text = (HEAD + SOUND).replace("    name =", "    ir = optimus.pattern.IR.ATEN\n    name =")
+        assert vet(rule_subject(load_rule(write(here, text)).pattern)) is None
+        raises = "        if len(node.graph.output_node().args[0]) > 1:  # gradients stand behind the output\n            raise KeyError('grad')\n"
+        text = text.replace("        outer, inner", raises + "        outer, inner")
+        found = vet(rule_subject(load_rule(write(here, text, "joint.py").replace("bad.py", "joint.py")).pattern))
+        assert str(found) == "RAISES - on there_and_back: KeyError: 'grad'"
 
     def test_flaky_on_programs_that_no_case_is(self, here):
         body = FLAKY.replace("if TURN % 3 == 0:", "if of_one_row(node) and TURN % 3 == 0:")
