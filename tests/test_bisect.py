@@ -20,14 +20,13 @@ from optimus.journal import Rewrite
 from optimus.limit import Applied, Limit
 from optimus.plan import Plan, lookup
 from tests import planted
+from tests.processes import environment
 from verify.bisection.hunt import Hunt, Status
 from verify.bisection.probes import Answer, CallableProbe, CannotTellError, CommandProbe, GraphProbe
 from verify.bisection.result import replay
 from verify.bisection.search import first_bad, runs_needed, smallest_bad
 from verify.bisection.state import State, StateError
 from verify.cli import main
-
-ROOT = Path(__file__).parent.parent
 
 
 class TestSearch:
@@ -340,15 +339,15 @@ class TestCommand:
         assert message in capsys.readouterr().err
 
     def test_killed_and_resumed(self, stand_in):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        given = environment()
         command = [sys.executable, "-m", "verify.cli", "bisect", "stand_in.py", "0.2", "1"]
-        first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=given)
         assert first.stdout is not None
         seen = [line for line, _ in zip(first.stdout, range(3), strict=False)]
         assert all(line.startswith("run ") for line in seen), seen
         first.send_signal(signal.SIGKILL)
         first.wait()
-        again = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        again = subprocess.run(command, capture_output=True, text=True, env=given, check=False)
         assert again.returncode == 1, again.stderr
         assert "runs are known from a bisection that did not come to its end" in again.stdout
         assert "run 1:" not in again.stdout
@@ -388,7 +387,7 @@ def test_a_real_script(tmp_path):
     assert (culprit.guilty.identity, culprit.of) == ("1.order_ignored.cat_2", 4)
     (folder,) = outcome.folders
     assert folder is not None, outcome.problems
-    done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, env=environment(), check=False)
     assert done.returncode == 1, done.stderr
     assert "elements differ" in done.stdout
     again = verify.bisect(folder, state=tmp_path / "again")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import environment
 from verify.campaign import DEADLY, LOST, UNIT, Campaign, Result, State, Task, work
 from verify.campaigns import run
 from verify.cli import UsageError, main
@@ -22,7 +23,6 @@ from verify.scaffold import TEMPLATE
 from verify.workers import Processes
 
 WRONG = TEMPLATE.format(name="wrong_rule", cls="WrongRule").replace("match.found)", "tx.call(torch.flip, match.found, [0]))")
-ROOT = Path(__file__).parent.parent
 
 
 class Here:
@@ -151,8 +151,7 @@ class TestCommand:
         assert run(None, ["wrong_rule.py:WrongRule"], [], seconds=300, workers=1, state="state", seed=0, address=None, limit_s=10.0) == 1
         assert "wrong: output 0" in " ".join(capsys.readouterr().out.split())
         (replay,) = (here / "optimus-failures").glob("wrong_rule-*/replay.py")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        assert subprocess.run([sys.executable, replay], env=environment, check=False, capture_output=True).returncode == 1
+        assert subprocess.run([sys.executable, replay], env=environment(), check=False, capture_output=True).returncode == 1
         assert run(None, ["wrong_rule.py:WrongRule"], [], seconds=300, workers=1, state="state", seed=0, address=None, limit_s=10.0) == 1
 
     def test_a_killed_process_is_replaced(self, here, capsys):

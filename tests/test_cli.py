@@ -15,6 +15,8 @@ import optimus
 from fuzz.program import Input, Program, Step, Var
 from optimus.passes.remove_split_with_size_one import RemoveSplitWithSizeOne
 from optimus.pattern import IR
+from optimus.plan import lower_patterns
+from tests.processes import environment
 from verify import commands
 from verify.cli import LEVELS, main, seconds
 from verify.fuzzing import Finding, FuzzReport
@@ -168,7 +170,9 @@ class TestRefusals:
 
     def test_as_a_module(self):
         for name in ("verify", "verify.cli"):
-            done = subprocess.run([sys.executable, "-m", name, "explain", "batch_tan"], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [sys.executable, "-m", name, "explain", "batch_tan"], capture_output=True, text=True, env=environment(), check=False
+            )
             assert done.returncode == 2
             assert done.stderr.startswith("optimus-verify: unknown pattern 'batch_tan'")
 
@@ -180,6 +184,13 @@ class Other(RemoveSplitWithSizeOne):
     ir = IR.ATEN
 
 
+class Lower(RemoveSplitWithSizeOne):
+    """One that says that it runs on Inductor's scheduler nodes."""
+
+    name = "lower_level"
+    ir = IR.INDUCTOR
+
+
 class TestLevels:
     """Which patterns ``--ir`` chooses; what is there is named by the test, since patterns of other levels come and go."""
 
@@ -187,29 +198,51 @@ class TestLevels:
     def known(self, monkeypatch):
         known = {p.name: p for p in (RemoveSplitWithSizeOne(), Other())}
         monkeypatch.setattr(commands, "patterns", lambda: known)
-        return known
+        monkeypatch.setattr(commands, "lower_patterns", lambda: {"lower_level": Lower()})
+        return [*known, "lower_level"]
 
-    @pytest.mark.parametrize(("level", "there", "missing"), [("torch", "remove_split", "other_level"), ("aten", "other_level", "remove_split")])
-    def test_list(self, known, capsys, level, there, missing):
-        assert main(["list", "--ir", level]) == 0
-        text = capsys.readouterr().out
-        assert there in text
-        assert missing not in text
-
-    @pytest.mark.parametrize(("level", "chosen"), [("torch", "remove_split_with_size_one_pass"), ("aten", "other_level"), (None, None)])
-    def test_all(self, known, capsys, monkeypatch, level, chosen):
-        judged = []
+    @pytest.fixture
+    def judged(self, monkeypatch):
+        """The names of what is judged; nothing is."""
+        names = []
 
         def judge(subject, **_):
-            judged.append(subject.name)
+            names.append(subject.name)
             return Judgement(subject.name, "BITWISE", Report(subject.name, ()))
 
         monkeypatch.setattr(commands, "judge_subject", judge)
-        main(["--all", *(["--ir", level] if level else [])])
-        assert judged == ([chosen] if chosen else list(known))
+        return names
+
+    @pytest.mark.parametrize(("level", "there"), [("torch", 0), ("aten", 1), ("inductor", 2)])
+    def test_one_level(self, known, judged, capsys, level, there):
+        assert main(["list", "--ir", level]) == 0
+        text = capsys.readouterr().out
+        assert [name for name in known if name[:12] in text] == [known[there]]
+        assert main(["--all", "--ir", level]) == 3
+        assert judged == [known[there]]
+
+    def test_all_but_those_of_which_nothing_can_be_proved(self, known, judged, capsys):
+        assert main(["list"]) == 0
+        text = capsys.readouterr().out
+        assert all(name[:12] in text for name in known)
+        assert main(["--all"]) == 3
+        assert judged == known[:2]
+
+    def test_registered_patterns(self, judged, capsys):
+        everything = [*optimus.patterns().values(), *lower_patterns().values()]
+        main(["--all"])
+        assert judged == [p.name for p in everything if p.ir is not IR.INDUCTOR]
+        judged.clear()
+        main(["--all", "--ir", "inductor"])
+        assert judged == [p.name for p in everything if p.ir is IR.INDUCTOR] != []
+        capsys.readouterr()
+        assert main(["list"]) == 0
+        text = capsys.readouterr().out
+        assert all(p.name in text for p in everything)
 
     @pytest.mark.parametrize("command", [["list"], ["--all"]])
-    def test_an_empty_selection_is_a_usage_error(self, known, capsys, command):
+    def test_an_empty_selection_is_a_usage_error(self, known, monkeypatch, capsys, command):
+        monkeypatch.setattr(commands, "lower_patterns", dict)
         message = refused(capsys, *command, "--ir", "inductor")
         assert "--ir inductor: no pattern reads graphs of this level; accepted are those of torch, aten" in message
 
@@ -248,7 +281,7 @@ class TestJudge:
         assert judgement.verdict == "refuted"
         folder = commands.save_finding(judgement)
         assert commands.save_finding(judgement) == folder
-        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, env=environment(), check=False)
         assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 0 rewrites"), done.stderr
 
     def test_a_find_is_kept_with_options_and_symbols(self, here):
@@ -260,7 +293,7 @@ class TestJudge:
         )
         text = (folder / "replay.py").read_text()
         assert "options={'threshold_to_cat': 2}, dynamic=True" in text
-        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, env=environment(), check=False)
         assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 1 rewrites"), done.stderr
 
 
@@ -288,7 +321,7 @@ class TestOthers:
 
     def test_help_answers_at_once(self):
         start = time.perf_counter()
-        done = subprocess.run([sys.executable, "-m", "verify.cli", "--help"], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-m", "verify.cli", "--help"], capture_output=True, text=True, env=environment(), check=True)
         assert "--pattern" in done.stdout
         print(f"help took {time.perf_counter() - start:.2f} s")
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.processes import ROOT, environment
+
 GUIDE = (ROOT / "docs" / "rules.md").read_text()
 BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", GUIDE, re.S)
 EXTRAS = {"mutants": "cosmic_ray"}
@@ -28,7 +27,6 @@ def command(line: str) -> tuple[list[str], int]:
 
 
 def test_the_guide_runs_from_an_empty_folder(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPTIMUS_CACHE_DIR": "none"}
     ran = []
     for language, text in BLOCKS:
         lines = [text] if language == "python" else [line for line in text.splitlines() if not line.startswith("pip ")]
@@ -36,8 +34,9 @@ def test_the_guide_runs_from_an_empty_folder(tmp_path):
             arguments, expected = ([sys.executable, "-c", line], 0) if language == "python" else command(line)
             if EXTRAS.get(arguments[3] if len(arguments) > 3 else "") and importlib.util.find_spec(EXTRAS[arguments[3]]) is None:
                 expected = 2  # says which extra is missing
-            done = subprocess.run(arguments, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(arguments, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
             assert done.returncode == expected, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+            assert "Traceback" not in done.stderr, f"{line}\n{done.stderr[-3000:]}"  # which exits with 1, as a refutation does
             ran.append(line)
     assert len(ran) >= 8
     assert (tmp_path / "optimus-failures").is_dir()

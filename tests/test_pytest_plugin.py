@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -11,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fuzz.profiles import PROFILES
+from tests.processes import ROOT, environment
 from verify.scaffold import TEMPLATE
 
-ROOT = Path(__file__).parent.parent
 GOOD = TEMPLATE.format(name="good_rule", cls="GoodRule")
 WRONG = GOOD.replace("good_rule", "wrong_rule").replace("GoodRule", "WrongRule").replace("match.found)", "tx.call(torch.flip, match.found, [0]))")
 
@@ -29,9 +28,7 @@ def repository(tmp_path):
 def run(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """pytest in a process of its own, where the plugin is registered and the search path begins with ``where``."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "optimus_verify", "--optimus-profile", "dev", *arguments]
-    environment = {**os.environ, "PYTHONPATH": f"{where}{os.pathsep}{ROOT}", "OPTIMUS_CACHE_DIR": "none"}
-    environment.pop("PYTEST_ADDOPTS", None)
-    return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=where, env=environment(where), capture_output=True, text=True, check=False)
 
 
 def test_inert_without_an_option(repository):
@@ -62,8 +59,7 @@ def test_a_failure_shows_program_shapes_values_and_the_command(repository):
     exec(compile(shown, "<pasted>", "exec"), {})
     assert "# shape (" in shown
     command = text[text.index("replay: python ") + 15 :].splitlines()[0]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, command], cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, command], cwd=repository, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
 
 
@@ -80,11 +76,21 @@ def test_a_registered_pattern(repository):
     assert "2 passed" in done.stdout
 
 
+def test_a_pattern_between_forward_and_backward(repository):
+    done = run(repository, "--optimus-pattern", "activation_quantization_aten_pass", "-k", "activation and (fuzz or differential)")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--optimus-rule", "nothing.py:Rule"], "optimus: rule nothing.py:Rule: the file nothing.py is not there"),
         (["--optimus-pattern", "split_cat"], "optimus: --optimus-pattern: unknown pattern 'split_cat'; nearest are split_cat_pass"),
+        (
+            ["--optimus-pattern", "group_kernels"],
+            "optimus: --optimus-pattern group_kernels: of a pattern of Inductor-IR nothing is proved; accepted is optimus-verify --pattern group_kernels",
+        ),
         (["--optimus-rule-dir", "rules", "--optimus-profile", "long"], "optimus: --optimus-profile long: accepted are dev, ci, night"),
     ],
 )
@@ -123,13 +129,12 @@ class TestFoldersOfThoseNames:
         assert run(theirs, "--noconftest", "--optimus-rule-dir", "rules", "-k", "general").returncode == 0
 
     def test_the_command_works_there(self, theirs):
-        environment = {**os.environ, "PYTHONPATH": f"{theirs}{os.pathsep}{ROOT}", "OPTIMUS_CACHE_DIR": "none"}
         command = [sys.executable, str(ROOT / "optimus_verify.py"), "--rule", "rules/good.py:GoodRule", "--budget", "3s"]
-        done = subprocess.run(command, cwd=theirs, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=theirs, env=environment(theirs), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         (theirs / "rules" / "leaning.py").write_text("from verify.tools import helper\n" + GOOD)
         command[-3] = "rules/leaning.py:GoodRule"
-        done = subprocess.run(command, cwd=theirs, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=theirs, env=environment(theirs), capture_output=True, text=True, check=False)
         assert done.returncode == 2
         (line,) = done.stderr.strip().splitlines()
         assert "No module named 'verify.tools'" in line

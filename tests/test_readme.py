@@ -7,11 +7,12 @@ import shlex
 import subprocess
 import sys
 import types
-from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+from tests.processes import ROOT, environment
+
+README = (ROOT / "README.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.S) for line in block.splitlines() if line.startswith("optimus-verify")]
 
@@ -29,7 +30,7 @@ def test_python_runs(source, capsys, monkeypatch):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_run(command, tmp_path):
     words = [w if w != "result.json" else str(tmp_path / w) for w in shlex.split(command)[1:]]
-    done = subprocess.run([sys.executable, "-m", "verify.cli", *words], cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-m", "verify.cli", *words], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import optimus
+from tests.processes import environment
 from verify.cli import UsageError, main
 from verify.judgement import judge
 from verify.rules import RuleSubject, Watch, fingerprint, rule_subject, vet
 from verify.rules_loading import load, load_rule
 from verify.scaffold import TEMPLATE
 
-ROOT = Path(__file__).parent.parent
 GOOD = TEMPLATE.format(name="good_rule", cls="GoodRule")
 HEAD = GOOD[: GOOD.index("    def find(")].replace("good_rule", "bad_rule").replace("GoodRule", "BadRule")
 SOUND = textwrap.indent(textwrap.dedent(GOOD[GOOD.index("    def find(") : GOOD.index("    @staticmethod")]), "    ")
@@ -71,6 +71,8 @@ class TestLoading:
             ("findless.py:BadRule", "BadRule does not define find(); accepted is a pattern that does"),
             ("caseless.py:BadRule", "cases holds 7; accepted are programs marked by optimus.fires"),
             ("optional.py:BadRule", "cannot be made with its default options (ValueError: size)"),
+            ("level.py:BadRule", "ir is 'aten'; accepted is a member of optimus.pattern.IR"),
+            ("lower.py:BadRule", "'group_kernels' is the name of a registered pattern"),
             ("known.py:BadRule", "'split_cat_pass' is the name of a registered pattern; accepted is a name of its own"),
         ],
     )
@@ -87,6 +89,8 @@ class TestLoading:
             here, (HEAD + SOUND).replace("    name =", "    def __post_init__(self):\n        raise ValueError('size')\n\n    name ="), "optional.py"
         )
         write(here, (HEAD + SOUND).replace('name = "bad_rule"', 'name = "split_cat_pass"'), "known.py")
+        write(here, (HEAD + SOUND).replace('name = "bad_rule"', 'name = "group_kernels"'), "lower.py")
+        write(here, (HEAD + SOUND).replace("    name =", "    ir = 'aten'\n    name ="), "level.py")
         assert message in refusal([text])
 
     def test_a_file_a_module_and_a_folder(self, here):
@@ -215,7 +219,7 @@ class TestVetting:
         blocked = "import signal\n\n\ndef Blocked(lock):\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n    lock.acquire()\n\n\n"
         write(here, (HEAD + body + REWRITE).replace("@dataclass", blocked + "@dataclass"))
         command = [sys.executable, "-m", "optimus_verify", "--rule", "bad.py:BadRule", "--rule-timeout", "0.5s"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment())
         assert done.returncode == 1
         lines = done.stderr.strip().splitlines()
         assert lines[-1] == "optimus-verify: bad_rule.find() hangs: it did not come back within 2 s and takes no interrupt"
@@ -224,10 +228,18 @@ class TestVetting:
     def test_registered_patterns_behave(self, pattern):
         assert vet(rule_subject(pattern)) is None
 
+    def test_a_rule_of_aten_ir_meets_the_joint_graph_too(self, here):
+        text = (HEAD + SOUND).replace("    name =", "    ir = optimus.pattern.IR.ATEN\n    name =")
+        assert vet(rule_subject(load_rule(write(here, text)).pattern)) is None
+        raises = "        if len(node.graph.output_node().args[0]) > 1:  # gradients stand behind the output\n            raise KeyError('grad')\n"
+        text = text.replace("        outer, inner", raises + "        outer, inner")
+        found = vet(rule_subject(load_rule(write(here, text, "joint.py").replace("bad.py", "joint.py")).pattern))
+        assert str(found) == "RAISES - on there_and_back: KeyError: 'grad'"
+
     def test_flaky_on_programs_that_no_case_is(self, here):
         body = FLAKY.replace("if TURN % 3 == 0:", "if of_one_row(node) and TURN % 3 == 0:")
         text = (HEAD + body + REWRITE).replace(
-            "@dataclass", "TURN = 0\n\n\ndef of_one_row(node):\n    return node.meta['example_value'].shape[0] == 1\n\n\n@dataclass"
+            "@dataclass", "TURN = 0\n\n\ndef of_one_row(node):\n    return (fake := tensor(node)) is not None and fake.shape[0] == 1\n\n\n@dataclass"
         )
         found = judge(RuleSubject(load_rule(write(here, text)).pattern, watch=Watch()), budget_s=60.0)
         assert found.verdict == "refuted"
@@ -252,7 +264,7 @@ class TestJudging:
         exec(compile(code, "<pasted>", "exec"), {})
         assert "# shape (" in code
         command = shown[shown.index("replay: ") + 8 :].split()
-        done = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=False, env=environment())
         assert done.returncode == 1, done.stderr
         assert "became" in done.stdout or "differ" in done.stdout or "shape" in done.stdout
 

@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser("optimus-verify", allow_abbrev=False, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     chosen = top.add_argument_group("what to judge")
     chosen.add_argument("--pattern", action="append", default=[], metavar="NAME", help="judge this pattern; may be given several times")
-    chosen.add_argument("--all", action="store_true", help="judge every pattern")
+    chosen.add_argument("--all", action="store_true", help="judge every pattern but those of inductor, of which nothing can be proved")
     _level(chosen, "with --all: judge the patterns of this level only")
     authoring.add_rule_options(chosen)
     top.add_argument("--rule-timeout", default="10s", metavar="TIME", help="time that a rule may take over one graph (default 10s)")

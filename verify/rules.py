@@ -16,6 +16,8 @@ from optimus.journal import Journal
 from optimus.pattern import Case, Decline, Pattern, VerticalPattern
 from optimus.plan import Plan
 from verify.compare import USERS
+from verify.lowered import is_lowered
+from verify.lowering import lower
 from verify.subject import PatternSubject
 from verify.watchdog import LIMIT_S, RuleHangError, limited
 
@@ -173,9 +175,29 @@ def vet(subject: RuleSubject) -> Fault | None:
 def _tried(subject: RuleSubject, case: Case) -> int | Fault:
     """How often the rule fires on a case that it must fire on; or what is wrong with it there."""
     try:
-        before = captured(case)
+        graphs = _graphs(subject, case)
     except USERS as error:
         return Fault("raises", f"{case.name} cannot be captured: {_said(error)}")
+    fired = 0
+    for before in graphs:
+        found = _tried_on(subject, case, before)
+        if isinstance(found, Fault):
+            return found
+        fired += found
+    return fired if case.must_fire else 0
+
+
+def _graphs(subject: RuleSubject, case: Case) -> tuple[GraphModule, ...]:
+    """The graphs that the rule is given of a case: the captured one, or at ATen-IR the forward and the joint graph."""
+    gm = captured(case)
+    if not is_lowered(subject):
+        return (gm,)
+    lowered = lower(gm)
+    return lowered.forward, lowered.joint
+
+
+def _tried_on(subject: RuleSubject, case: Case, before: GraphModule) -> int | Fault:
+    """The same for one graph of the case."""
     outcomes: set[frozenset[Line]] = set()
     fired = 0
     for _ in range(REPEATS):
@@ -195,13 +217,13 @@ def _tried(subject: RuleSubject, case: Case) -> int | Fault:
         fired = len(journal.rewrites)
     if len(outcomes) > 1:
         return Fault("flaky", f"on {case.name}: {subject.name} made {len(outcomes)} things of the same graph in {REPEATS} runs")
-    return fired if case.must_fire else 0
+    return fired
 
 
 def _why(subject: RuleSubject) -> str:
     reasons: set[str] = set()
-    for case in subject.cases:
-        reasons |= {f"{d.reason} ({d.detail})" if d.detail else d.reason for d in subject.apply(copy.deepcopy(captured(case))).declined}
+    for graph in (g for case in subject.cases for g in _graphs(subject, case)):
+        reasons |= {f"{d.reason} ({d.detail})" if d.detail else d.reason for d in subject.apply(copy.deepcopy(graph)).declined}
     return (
         f"; declined for {', '.join(sorted(reasons)[:4])}" if reasons else "; it found no place that resembles it (do its anchors name the operator?)"
     )

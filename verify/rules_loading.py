@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from optimus.pattern import Case, Exactness, HorizontalPattern, Pattern, VerticalPattern
-from optimus.plan import patterns
+from optimus.pattern import IR, Case, Exactness, HorizontalPattern, Pattern, VerticalPattern
+from optimus.plan import lower_patterns, patterns
 from verify.cli import UsageError
 from verify.compare import USERS
 from verify.watchdog import limited
@@ -44,7 +44,7 @@ def load(rules: Sequence[str] = (), folders: Sequence[str] = ()) -> list[Rule]:
     for folder in folders:
         found += load_folder(folder)
     named: dict[str, str] = {}
-    known = patterns()
+    known = {**patterns(), **lower_patterns()}
     for rule in found:
         name = rule.pattern.name
         if name in named and named[name] != rule.source:
@@ -200,6 +200,7 @@ def _check(made: Pattern, text: str) -> None:
         ("name", str, "a text"),
         ("anchors", (frozenset, set), "a frozenset of names of operators"),
         ("exactness", Exactness, "a member of optimus.Exactness"),
+        ("ir", IR, "a member of optimus.pattern.IR"),
         ("cases", (tuple, list), "a tuple of programs marked by optimus.fires"),
         ("declines", (tuple, list), "a tuple of programs marked by optimus.declines"),
     ):

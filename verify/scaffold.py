@@ -16,6 +16,7 @@ import torch
 import optimus
 from optimus.operators import bind
 from optimus.pattern import Decline, Match
+from optimus.values import tensor
 
 
 @optimus.fires("n, m, k")
@@ -46,7 +47,10 @@ class {cls}(optimus.VerticalPattern):
         outer, inner = bind(node), bind(node.args[0])  # any spelling of an operator: its name and its arguments by name
         if inner is None or inner.op != "transpose":
             return None
-        rank = node.meta["example_value"].dim()
+        fake = tensor(node)  # its shape, strides and dtype without numbers; None where a graph does not say
+        if fake is None:
+            return None
+        rank = fake.dim()
         first, second = ({{call["dim0"] % rank, call["dim1"] % rank}} for call in (outer, inner))
         if first != second:
             return Decline("same_dims")
