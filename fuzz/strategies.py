@@ -19,7 +19,7 @@ from fuzz.program import LAYOUTS, Input, Program
 from fuzz.templates import instantiate
 from fuzz.tensors import EVERY_DTYPE, TensorSpec, tensor_specs
 from fuzz.tensors import LAYOUTS as TENSOR_LAYOUTS
-from optimus.capture import names
+from optimus.capture import names, sample_sizes
 from optimus.pattern import Case, Pattern
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.bool)
@@ -97,4 +97,5 @@ def planted(draw: st.DrawFn, cases: Sequence[Case]) -> Program:
     alike = draw(extents) if draw(st.booleans()) else None
     sizes: dict[str, Any] = {name: draw(extents) if alike is None else alike for name in names(case)}
     program = instantiate(case, sizes, seed=draw(st.integers(0, 9)))
-    return program if runs(program) else instantiate(case, dict.fromkeys(sizes, 2))
+    others = (dict.fromkeys(sizes, 2), sample_sizes(case))
+    return program if runs(program) else next(p for given in others if runs(p := instantiate(case, given)))

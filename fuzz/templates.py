@@ -22,9 +22,15 @@ def captured(case: Case) -> GraphModule:
     return capture_case(case)
 
 
+@functools.lru_cache(maxsize=512)
+def _template(case: Case) -> GraphModule:
+    """The same for this module alone: lowering a graph may ask of its sizes what makes numbers of their symbols."""
+    return capture_case(case)
+
+
 def instantiate(case: Case, sizes: Mapping[str, int], seed: int = 0) -> Program:
     """The program of ``case`` for ``sizes``: the steps of its captured graph with every size a number."""
-    gm = captured(case)
+    gm = _template(case)
     shapes = [shape_of(text, sizes) for text in case.shapes]
     inputs = tuple(Input(f"x{k}", shape, dtype_of(case.shapes[k]), case.grad, seed=seed + k) for k, shape in enumerate(shapes))
     known = _sizes(case, gm, sizes)
@@ -53,7 +59,7 @@ def instantiate(case: Case, sizes: Mapping[str, int], seed: int = 0) -> Program:
 
 def symbolic_inputs(case: Case, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
     """What the captured graph of ``case`` is called with for ``sizes``: fresh tensors, and numbers for its symbols."""
-    gm = captured(case)
+    gm = _template(case)
     known = _sizes(case, gm, sizes)
     tensors = iter(_input_order(gm))
     given: list[Any] = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -41,11 +42,8 @@ def variants(cases: Sequence[Case], *, complex_numbers: bool = True) -> Iterator
     """
     plain = [p for case in cases if (p := _at(case, (2,))) is not None]
     yield from plain
-    for change in CHANGES if complex_numbers else (c for c in CHANGES if c is not of_complex_numbers):
-        for program in plain:
-            changed = change(program)
-            if changed is not None and runs(changed):
-                yield changed
+    yield from _changed(plain, CHANGES if complex_numbers else tuple(c for c in CHANGES if c is not of_complex_numbers))
+    yield from _changed([p for case in cases if (p := _at(case, APART)) is not None], OF_SHAPES)
     for sizes in (APART, (0,), (2, 0), (0, 2)):
         for case in cases:
             resized = _at(case, sizes)
@@ -53,6 +51,15 @@ def variants(cases: Sequence[Case], *, complex_numbers: bool = True) -> Iterator
                 continue
             yield resized
             changed = _first(uneven)(resized)
+            if changed is not None and runs(changed):
+                yield changed
+
+
+def _changed(programs: Sequence[Program], changes: Sequence[Change]) -> Iterator[Program]:
+    """Each change of each program that can be made."""
+    for change in changes:
+        for program in programs:
+            changed = change(program)
             if changed is not None and runs(changed):
                 yield changed
 
@@ -67,6 +74,22 @@ def under_autocast(program: Program) -> Program | None:
     """All steps under autocast."""
     steps = tuple(item for item in program.body if isinstance(item, Step))
     return replace(program, body=(Region("autocast", steps),)) if len(steps) == len(program.body) else None
+
+
+def last_without_gradients(program: Program) -> Program | None:
+    """The latter half of the steps without gradients."""
+    return _latter_half(program, "no_grad")
+
+
+def last_under_autocast(program: Program) -> Program | None:
+    """The latter half of the steps under autocast."""
+    return _latter_half(program, "autocast")
+
+
+def _latter_half(program: Program, mode: str) -> Program | None:
+    steps = tuple(item for item in program.body if isinstance(item, Step))
+    half = len(steps) // 2
+    return replace(program, body=(*steps[:half], Region(mode, steps[half:]))) if half and len(steps) == len(program.body) else None
 
 
 def of_complex_numbers(program: Program) -> Program | None:
@@ -87,6 +110,34 @@ def of_one_input(program: Program) -> Program | None:
     first, *others = program.inputs or (None,)
     alike = {i.name: first.name for i in others if first is not None and (i.shape, i.dtype) == (first.shape, first.dtype)}
     return renamed(program, alike) if alike else None
+
+
+def with_ends_alike(program: Program) -> Program | None:
+    """The first input in the place of the last of its shape; those between stay."""
+    first, *others = program.inputs or (None,)
+    alike = [i.name for i in others if first is not None and (i.shape, i.dtype) == (first.shape, first.dtype)]
+    return renamed(program, {alike[-1]: first.name}) if first is not None and len(alike) > 1 else None
+
+
+def of_a_dimension_fewer(program: Program) -> Program | None:
+    """The inputs of the lowest rank without their first dimension: numbers for vectors."""
+    rank = min((len(i.shape) for i in program.inputs), default=0)
+    return replace(program, inputs=tuple(replace(i, shape=i.shape[1:]) if len(i.shape) == rank else i for i in program.inputs)) if rank else None
+
+
+def first_in_double_precision(program: Program) -> Program | None:
+    """The first input in float64, the others as they are."""
+    return _with_first(program, dtype=torch.float64)
+
+
+def first_without_gradients(program: Program) -> Program | None:
+    """The first input without gradients, the others as they are."""
+    return _with_first(program, requires_grad=False)
+
+
+def _with_first(program: Program, **given: Any) -> Program | None:
+    changed = replace(program, inputs=(replace(program.inputs[0], **given), *program.inputs[1:])) if len(program.inputs) > 1 else program
+    return changed if changed != program else None
 
 
 def transposed(program: Program) -> Program | None:
@@ -154,7 +205,15 @@ CHANGES: tuple[Change, ...] = (
     with_parts_unused,
     of_complex_numbers,
     of_one_input,
+    of_a_dimension_fewer,
+    first_in_double_precision,
+    first_without_gradients,
+    last_without_gradients,
+    last_under_autocast,
     of_half_precision,
     transposed,
     written_after,
 )
+
+OF_SHAPES: tuple[Change, ...] = (of_one_input, with_ends_alike)
+"""What is changed at different sizes too, where inputs of one shape are those that the case means to be alike."""

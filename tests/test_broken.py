@@ -10,7 +10,7 @@ import torch
 from optimus.laws import Law
 from tests.broken import ALWAYS_KEPT, BROKEN, Broken
 from verify.differential import compare
-from verify.fuzzing import Finding, hunt, judge
+from verify.fuzzing import Finding, hunt, judge, with_options
 from verify.proof import prove
 from verify.verdict import Refuted
 
@@ -66,15 +66,17 @@ def test_fuzzing_refutes(rule: Broken):
 
 @every_rule
 def test_a_differential_run_blames_the_rule(rule: Broken):
-    run = compare(rule.subject, found(rule).program, "aot_eager")
-    assert run.fired
-    assert run.blamed, str(found(rule))
+    finding = found(rule)
+    run = compare(with_options(rule.subject, finding.options), finding.program, "aot_eager", dynamic=finding.symbolic)
+    assert run.fired, str(finding)
+    assert run.blamed, str(finding)
 
 
 @every_rule
 def test_the_right_rule_makes_no_difference(rule: Broken):
     assert not isinstance(prove(rule.sound, edges=False).verdict, Refuted)
-    program = found(rule).program
-    _, finding = judge(rule.sound, program)
-    assert finding is None, str(finding)
-    assert not compare(rule.sound, program, "aot_eager").blamed
+    finding = found(rule)
+    sound = with_options(rule.sound, finding.options)
+    _, wrong = judge(sound, finding.program)
+    assert wrong is None, str(wrong)
+    assert not compare(sound, finding.program, "aot_eager", dynamic=finding.symbolic).blamed

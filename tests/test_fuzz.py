@@ -14,11 +14,13 @@ from fuzz.program import AUTOCAST, Input, Program, Region, Step, Var, run_steps,
 from fuzz.strategies import inputs, options, planted, programs
 from fuzz.templates import captured, instantiate, symbolic_inputs
 from fuzz.variants import variants
-from optimus.capture import sample_sizes
+from optimus.capture import names, sample_sizes
 from optimus.modes import autocast_nesting
 from verify.compare import observe
-from verify.fuzzing import hunt
-from verify.subject import PatternSubject
+from verify.fuzzing import hunt, judge_symbolic
+from verify.lowered import is_lowered, rewritten_both
+from verify.lowering import lower
+from verify.subject import PatternSubject, rewritten
 
 CASES = tuple(c for p in optimus.patterns().values() for c in (*p.cases, *p.declines))
 QUIET = settings(max_examples=60, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -124,11 +126,27 @@ def test_corner_is_reached(what):
 
 @pytest.mark.parametrize("pattern", [p.judged() for p in optimus.patterns().values()], ids=lambda p: p.name)
 def test_planted_cases_fire(pattern):
+    subject = PatternSubject(pattern)
+
     def fires(program: Program) -> bool:
-        return bool(optimus.rewrite(program.graph(), optimus.Plan((pattern,))).rewrites)
+        if not is_lowered(subject):
+            return bool(rewritten(subject, program.graph())[1].rewrites)
+        _, *journals = rewritten_both(subject, lower(program.graph()))
+        return any(journal.rewrites for journal in journals)
 
     smallest = find(planted(pattern.cases), fires, settings=SEARCH)
     assert all(extent <= 8 for i in smallest.inputs for extent in i.shape)
+
+
+def test_programs_of_a_case_do_not_depend_on_what_was_lowered():
+    pattern = optimus.patterns()["split_cat_aten_pass"].judged()
+    for case in pattern.cases:
+        sizes = dict.fromkeys(names(case), 2)
+        before = instantiate(case, sizes)
+        judge_symbolic(PatternSubject(pattern), case)
+        lower(captured(case))
+        assert instantiate(case, sizes) == before
+        assert runs(before)
 
 
 @pytest.mark.parametrize("pattern", [p.judged() for p in optimus.patterns().values()], ids=lambda p: p.name)

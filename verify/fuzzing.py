@@ -20,9 +20,9 @@ from torch.fx import GraphModule
 from fuzz.disturb import runs
 from fuzz.program import Program
 from fuzz.strategies import options, programs
-from fuzz.templates import captured, instantiate, symbolic_inputs
+from fuzz.templates import instantiate, symbolic_inputs
 from fuzz.variants import variants
-from optimus.capture import sample_sizes
+from optimus.capture import capture_case, sample_sizes
 from optimus.pattern import Case, Exactness
 from verify.compare import compare
 from verify.lowered import compare_lowered, is_lowered, rewritten_both
@@ -85,7 +85,7 @@ def judge_symbolic(subject: Subject, case: Case) -> tuple[bool, Finding | None]:
     """The same for a case that was captured with symbols for its sizes, run on the sizes of the capture. Raises :class:`UncapturedError`."""
     sizes = sample_sizes(case)
     try:
-        before = captured(case)
+        before = capture_case(case)  # of its own: lowering may ask of its sizes what makes numbers of their symbols
     except Exception as error:  # whatever Dynamo raises
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
     fired, found = _judge_graph(subject, instantiate(case, sizes), before, lambda: symbolic_inputs(case, sizes))
@@ -301,20 +301,33 @@ def _settings(subject: Subject) -> SearchStrategy[Subject]:
     return options(subject.pattern).map(lambda pattern: replace(subject, pattern=pattern))
 
 
+def with_options(subject: Subject, given: Sequence[tuple[str, Any]]) -> Subject:
+    """The subject with options of its pattern as a find has them."""
+    return replace(subject, pattern=replace(subject.pattern, **dict(given))) if isinstance(subject, PatternSubject) and given else subject
+
+
 def _tidied(subject: Subject, finding: Finding) -> Finding:
-    """The find without steps and inputs that do not matter, if it stays one."""
-    if finding.symbolic:  # what its graph is, no program says
-        return finding
-    if isinstance(subject, PatternSubject):
-        subject = replace(subject, pattern=replace(subject.pattern, **dict(finding.options)))
+    """The find without steps and inputs that do not matter, if it stays one.
+
+    One that was captured with symbols for its sizes stays as it is if the subject is right on the same program without: what its graph
+    is, no smaller program says.
+    """
+    subject = with_options(subject, finding.options)
+    if finding.symbolic:
+        plain = _found_again(subject, finding.program)
+        return finding if plain is None else _tidied(subject, plain)
     for less in filter(runs, _smaller(finding.program)):
-        try:
-            _, found = judge(subject, less)
-        except UncapturedError:
-            continue
+        found = _found_again(subject, less)
         if found is not None:
             return _tidied(subject, found) if less.size() < finding.program.size() or len(less.outputs) < len(finding.program.outputs) else found
     return finding
+
+
+def _found_again(subject: Subject, program: Program) -> Finding | None:
+    try:
+        return judge(subject, program)[1]
+    except UncapturedError:
+        return None
 
 
 def _smaller(program: Program) -> list[Program]:

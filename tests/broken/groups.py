@@ -65,7 +65,8 @@ class JoinInputs:
         groups: dict[Hashable, list[Node]] = defaultdict(list)
         for node in graph.nodes:
             call, made = bind(node), tensor(node)
-            if call is not None and call.op == "tanh" and made is not None and call["self"].op == "placeholder" and is_row_major(made):
+            known = call is not None and call.op == "tanh" and made is not None and tensor(call["self"]) is not None
+            if known and call["self"].op == "placeholder" and is_row_major(made):
                 groups[tuple(key(node, state) for key in self.keys)].append(node)
         found = [members for members in groups.values() if len(members) > 1] if calm(state) else []
         for members in found:
