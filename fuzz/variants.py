@@ -135,6 +135,15 @@ def first_without_gradients(program: Program) -> Program | None:
     return _with_first(program, requires_grad=False)
 
 
+def first_gradient_cut_off(program: Program) -> Program | None:
+    """Gradients of the first input alone, and none through the first output: what is computed of it requires them, and none arrive."""
+    if len(program.inputs) < 2 or len(program.outputs) < 2:
+        return None
+    inputs = (program.inputs[0], *(replace(i, requires_grad=False) for i in program.inputs[1:]))
+    cut = Step("cut", "detach", (Var(program.outputs[0]),))
+    return replace(program, inputs=inputs, body=(*program.body, cut), outputs=("cut", *program.outputs[1:]))
+
+
 def _with_first(program: Program, **given: Any) -> Program | None:
     changed = replace(program, inputs=(replace(program.inputs[0], **given), *program.inputs[1:])) if len(program.inputs) > 1 else program
     return changed if changed != program else None
@@ -208,6 +217,7 @@ CHANGES: tuple[Change, ...] = (
     of_a_dimension_fewer,
     first_in_double_precision,
     first_without_gradients,
+    first_gradient_cut_off,
     last_without_gradients,
     last_under_autocast,
     of_half_precision,

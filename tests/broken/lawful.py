@@ -75,7 +75,8 @@ class NoCast(VerticalPattern):
     cases = (cast_to_its_own,)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
-        return Match((node,), node) if node.all_input_nodes and tensor(node.all_input_nodes[0]) is not None else None
+        known = bool(node.all_input_nodes) and all(tensor(n) is not None for n in (node, node.all_input_nodes[0]))
+        return Match((node,), node) if known else None
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
         tx.replace(match.before, match.before.all_input_nodes[0])
