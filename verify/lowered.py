@@ -66,6 +66,6 @@ def _inputs(gm: GraphModule, make_inputs: Callable[[], Sequence[Any]]) -> Callab
 
 def _cotangent(fake: torch.Tensor | None, generator: torch.Generator) -> torch.Tensor:
     assert fake is not None
-    shape, stride = (tuple(map(int, sizes)) for sizes in (fake.shape, fake.stride()))  # of symbols, the sizes of the capture
+    shape, stride = (tuple(s if isinstance(s, int) else s.node.hint for s in sizes) for sizes in (fake.shape, fake.stride()))
     made = torch.empty_strided(shape, stride, dtype=fake.dtype)
     return made.copy_(torch.randn(shape, generator=generator))
