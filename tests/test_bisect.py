@@ -362,8 +362,9 @@ class TestCommand:
         assert current() is None
 
 
-def test_a_real_script(tmp_path):
+def test_a_real_script(tmp_path, monkeypatch):
     """From a script that exits with 3 to a folder that replays the fault, in processes of their own."""
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     (tmp_path / "train.py").write_text(
         textwrap.dedent("""
         import sys

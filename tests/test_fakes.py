@@ -84,7 +84,7 @@ def facts(result, inputs):
         return "refused"
     if isinstance(result, (tuple, list)):
         return type(result), [facts(r, inputs) for r in result]
-    shared = [result.untyped_storage()._cdata == i.untyped_storage()._cdata for i in inputs]
+    shared = [result.numel() and result.untyped_storage()._cdata == i.untyped_storage()._cdata for i in inputs]  # what is empty shares nothing
     kind = (result._is_view(), view_kind(result), result.is_leaf, result.requires_grad, type(result), result.is_inference())
     return tuple(result.shape), result.stride(), result.storage_offset(), result.dtype, result.device, shared, kind
 
