@@ -28,6 +28,7 @@ from optimus.limit import Limiter
 from optimus.modes import Both
 from optimus.operators import keeps_bits
 from optimus.pattern import Decline, Exactness, Match, Pattern, Refused
+from optimus.recall import Recall, recall_for
 from optimus.regions import Region, cut
 from optimus.state import GraphState, Mode
 from optimus.values import (
@@ -76,8 +77,9 @@ def refuse(law: Law, detail: str = "") -> Refused:
 class Transaction:
     """New nodes in the making; handed to ``Pattern.rewrite`` and ``Pattern.fuse``."""
 
-    def __init__(self, state: GraphState, match: Match, *, exact: bool) -> None:
+    def __init__(self, state: GraphState, match: Match, *, exact: bool, recall: Recall | None = None) -> None:
         self.state = state
+        self.recall = recall
         self.match = match
         self.exact = exact
         self.new: list[Node] = []
@@ -185,7 +187,7 @@ class Transaction:
     def _fake(self, node: Node) -> Any:
         shape_env = self.state.shape_env
         if shape_env is None:
-            found = run_fake(node)
+            found = run_fake(node) if self.recall is None else self.recall(node, run_fake)
             if has_symbols(found):
                 raise refuse(Law.SIZES, f"{node.name} would make a size that depends on data")
             return found
@@ -227,9 +229,12 @@ class Rewriter:
     ordinals: dict[str, int] = field(default_factory=dict)
     limiter: Limiter | None = None
     quick: QuickFakes | None = field(init=False)
+    recall: Recall | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.quick = quick_fakes(self.state.fake_mode) if not self.state.symbolic else None
+        plain = not self.state.symbolic
+        self.quick = quick_fakes(self.state.fake_mode) if plain else None
+        self.recall = recall_for(self.state.fake_mode) if plain and not self.state.writes and self.validate is None else None
 
     def admits(self, pattern: Pattern) -> bool:
         """Whether the limit in force lets ``pattern`` apply anywhere."""
@@ -240,7 +245,7 @@ class Rewriter:
         if self.limiter is not None and not self.limiter.allows(pattern.name, match.nodes[-1].name):
             self.decline(pattern, match.nodes[-1], Decline("limit", f"left out by {self.limiter.limit}"[:80]))
             return False
-        tx = Transaction(self.state, match, exact=pattern.exactness is Exactness.BITWISE)
+        tx = Transaction(self.state, match, exact=pattern.exactness is Exactness.BITWISE, recall=self._recall(match))
         undo: list[Callable[[], None]] = []
         try:
             with self._fake_world(match):
@@ -284,11 +289,17 @@ class Rewriter:
         if law in self.laws and not holds:
             raise refuse(law, detail)
 
+    def _recall(self, match: Match) -> Recall | None:
+        """Recalled fakes, where the match runs under the modes that are in force."""
+        return self.recall if self.recall is not None and self._is_plain(self.state.mode(match.nodes[-1])) else None
+
+    def _is_plain(self, mode: Mode) -> bool:
+        return mode.grad == torch.is_grad_enabled() and not mode.autocast and not self.state.symbolic
+
     def _fake_world(self, match: Match) -> contextlib.AbstractContextManager[Any]:
         """The modes under which fakes of new nodes are made."""
         state, mode = self.state, self.state.mode(match.nodes[-1])
-        plain = mode.grad == torch.is_grad_enabled() and not mode.autocast and not state.symbolic
-        if plain and state.fake_mode is not None and self.quick is not None:
+        if self._is_plain(mode) and state.fake_mode is not None and self.quick is not None:
             return Both(state.fake_mode, self.quick)
         return self._any_world(mode)
 

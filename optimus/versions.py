@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 import torch
 from torch._dispatch.python import enable_python_dispatcher
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental import proxy_tensor
 from torch.utils._sympy.functions import Max
 
@@ -135,6 +136,28 @@ def _sign(difference: Any) -> int | None:
 def view_kind(fake: torch.Tensor) -> object:
     """What autograd allows to be done in place to a view: the pieces of ``split`` and ``unbind`` are of another kind than slices."""
     return torch._C._autograd._get_creation_meta(fake) if fake._is_view() else None
+
+
+def bare_fake(fake_mode: FakeTensorMode, device: torch.device) -> Callable[[torch.Tensor, bool], FakeTensor]:
+    """A function that makes a fake of ``fake_mode`` out of a tensor on the meta device, and of whether it requires a gradient.
+
+    The class itself prepares every fake anew, at several times the cost, and in each version by other attributes. All fakes
+    of one device that are nothing special have the same, so those of the first one are used again.
+    """
+    with torch._C._DisableTorchDispatch():
+        first = FakeTensor(fake_mode, torch.empty(1, device="meta"), device)
+    attributes = dict(first.__dict__)
+    unsafe = getattr(fake_mode, "_allow_unsafe_data_ptr_access", False)
+    guard = torch._C._set_warn_deprecated_on_mutable_data_ptr if unsafe else torch._C._set_throw_on_mutable_data_ptr
+    subclass = torch.Tensor._make_subclass
+
+    def make(bare: torch.Tensor, requires_grad: bool) -> FakeTensor:
+        made: Any = subclass(FakeTensor, bare, requires_grad, dispatch_device=True, device_for_backend_keys=device)
+        guard(made)
+        made.__dict__.update(attributes)
+        return made  # type: ignore[no-any-return]
+
+    return make
 
 
 def shares_storage(given: torch.Tensor) -> bool:

@@ -1,0 +1,156 @@
+"""Results of well-known functions on fakes, made again from what an earlier call with such arguments gave.
+
+Sizes, strides, types, and which memory is shared follow from the arguments alone, so PyTorch is asked once for each kind of
+call. What is made again says of itself all that laws ask, with one exception: to autograd it is a leaf and no view. Hence
+nothing is recalled in graphs that write to tensors, where the kind of a view counts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx import Node
+
+from optimus.fakes import PLAIN
+from optimus.modes import DEVICES
+from optimus.values import storage, value
+from optimus.versions import bare_fake
+
+F = torch.nn.functional
+aten = torch.ops.aten
+
+VIEWS = {
+    torch.split, torch.unbind, torch.transpose, torch.unsqueeze, torch.movedim, torch.narrow, torch.unflatten, torch.squeeze,
+    aten.unsqueeze.default, aten.select.int, aten.permute.default, aten.slice.Tensor, aten.split_with_sizes.default, aten.unbind.int,
+    aten.expand.default, aten.view.default,
+}  # fmt: skip
+VIEWS_OR_COPIES = {torch.flatten, torch.reshape}
+COPIES = {
+    torch.stack, torch.cat, torch.bmm, torch.baddbmm, torch.tanh, torch.sigmoid, torch.relu, torch.clamp, torch.nan_to_num, torch.clone, F.linear,
+    F.layer_norm, F.relu, torch.sum, torch.mul, torch.add, operator.mul, operator.add, aten.stack.default, aten.cat.default, aten.bmm.default,
+    aten.baddbmm.default, aten.mm.default, aten.addmm.default, aten.clone.default, aten.tanh.default, aten.sigmoid.default, aten.relu.default,
+    aten.mul.Tensor, aten.add.Tensor, aten.sum.dim_IntList,
+}  # fmt: skip
+RECALLED = VIEWS | VIEWS_OR_COPIES | COPIES
+METHODS = {"expand", "view", "reshape", "permute", "transpose", "unsqueeze", "squeeze"}
+
+KEPT = 10_000
+"""How many calls are kept before all are forgotten."""
+
+Made = tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.device, bool, int | None]
+"""Shape, strides, dtype, device, whether it requires a gradient, and how far behind the one argument it starts in its memory; None: memory of its own."""
+
+_known: dict[Any, tuple[type | None, tuple[Made, ...]] | None] = {}
+
+
+class Recall:
+    """Makes fakes of ``fake_mode`` for nodes whose arguments have such fakes."""
+
+    def __init__(self, fake_mode: FakeTensorMode) -> None:
+        self.fake_mode = fake_mode
+        self._ambient = (torch.is_grad_enabled(), torch.get_default_dtype())
+        self._makers: dict[torch.device, Callable[[torch.Tensor, bool], FakeTensor]] = {}
+
+    def __call__(self, node: Node, run: Callable[[Node], Any]) -> Any:
+        """The result of ``node``; that of ``run`` where nothing like it is known, or can be."""
+        target: Any = node.target
+        if target not in (RECALLED if node.op == "call_function" else METHODS):
+            return run(node)
+        parts: list[Any] = [target, self._ambient]
+        given: list[FakeTensor] = []
+        if not self._describe(node.args, parts, given):
+            return run(node)
+        kwargs = node.kwargs
+        if kwargs:
+            parts += kwargs
+            if not self._describe(kwargs.values(), parts, given):
+                return run(node)
+        key = tuple(parts)
+        known = _known.get(key, False)
+        if known is False:
+            made = run(node)
+            if len(_known) >= KEPT:
+                _known.clear()
+            known = _known[key] = self._note(made, given)
+            if known is None:
+                return made
+        elif known is None:
+            return run(node)
+        assert not isinstance(known, bool)
+        kind, results = known
+        source = given[0].untyped_storage() if results and results[0][5] is not None else None
+        start = 0 if source is None else given[0].storage_offset()
+        found = [self._make(m, source, start) for m in results]
+        return found[0] if kind is None else kind(found)
+
+    def _describe(self, arguments: Iterable[Any], parts: list[Any], given: list[FakeTensor]) -> bool:
+        """Append to ``parts`` what a result follows from, and the fakes to ``given``; False where that is more than plain facts."""
+        for a in arguments:
+            if isinstance(a, Node):
+                a = value(a)
+                if type(a) is not FakeTensor or not self._is_plain(a):
+                    return False
+                given.append(a)
+                parts.append((a.shape, a.stride(), a.dtype, a._fake_device, a.requires_grad))
+            elif type(a) in PLAIN or a is None:
+                parts.append((type(a), a))
+            elif isinstance(a, (list, tuple)):
+                parts.append(len(a))
+                if not self._describe(a, parts, given):
+                    return False
+            else:
+                return False
+        return True
+
+    def _is_plain(self, fake: FakeTensor) -> bool:
+        if fake.fake_mode is not self.fake_mode or fake._has_symbolic_sizes_strides or fake.constant is not None or fake.is_nested:
+            return False
+        return fake.layout is torch.strided and fake.numel() > 0 and not (fake.is_conj() or fake.is_neg() or fake.is_inference())
+
+    def _note(self, made: Any, given: list[FakeTensor]) -> tuple[type | None, tuple[Made, ...]] | None:
+        """What is kept of a result; None where it cannot be made again."""
+        if not given or not (type(made) is FakeTensor or type(made) in (tuple, list)):
+            return None
+        results = (made,) if type(made) is FakeTensor else tuple(made)
+        if not results or any(type(r) is not FakeTensor or not self._is_plain(r) or any(r is g for g in given) for r in results):
+            return None
+        memory = {storage(g) for g in given}
+        held = [storage(r) for r in results]
+        views = all(h in memory for h in held)
+        if views and len(given) > 1:
+            return None
+        if not views:
+            apart = memory.isdisjoint(held) and len(set(held)) == len(held)
+            if not apart or any(r.storage_offset() or r.untyped_storage().nbytes() != _extent(r) * r.itemsize for r in results):
+                return None
+        start = given[0].storage_offset()
+        notes = [(tuple(r.shape), r.stride(), r.dtype, r._fake_device, r.requires_grad, r.storage_offset() - start if views else None) for r in results]
+        return None if type(made) is FakeTensor else type(made), tuple(notes)
+
+    def _make(self, note: Made, source: torch.UntypedStorage | None, start: int) -> FakeTensor:
+        shape, stride, dtype, device, requires_grad, offset = note
+        with torch._C._DisableTorchDispatch():
+            if source is None or offset is None:
+                bare = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+            else:
+                bare = torch.empty(0, dtype=dtype, device="meta").set_(source, start + offset, shape, stride)
+        maker = self._makers.get(device)
+        if maker is None:
+            maker = self._makers[device] = bare_fake(self.fake_mode, device)
+        return maker(bare, requires_grad)
+
+
+def _extent(fake: torch.Tensor) -> int:
+    """How many elements of memory a tensor spans."""
+    return 1 + sum((extent - 1) * stride for extent, stride in zip(fake.shape, fake.stride(), strict=True))
+
+
+def recall_for(fake_mode: FakeTensorMode | None) -> Recall | None:
+    """Recalled fakes of ``fake_mode``; None where there is none, or where more than arguments counts: real tensors, autocast, inference mode."""
+    if fake_mode is None or fake_mode.propagate_real_tensors or torch.is_inference_mode_enabled() or torch.compiler.is_exporting():
+        return None
+    return None if any(map(torch.is_autocast_enabled, DEVICES)) else Recall(fake_mode)
