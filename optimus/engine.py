@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from heapq import heappop, heappush
 from typing import Any
 
 from torch.fx import GraphModule, Node
@@ -107,7 +108,7 @@ class Engine:
 
     def _step(self, pattern: Pattern, rewriter: Rewriter) -> None:
         start = time.perf_counter()
-        if not rewriter.state.has_any(pattern.anchors) or not rewriter.admits(pattern):
+        if not any(map(rewriter.state.by_op.get, pattern.anchors)) or not rewriter.admits(pattern):
             return
         if isinstance(pattern, HorizontalPattern):
             _horizontal(pattern, rewriter)
@@ -151,28 +152,30 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     done = 0
     state = rewriter.state
     anchors, op_of = pattern.anchors, state.ops.get
-    node = next(iter(state.graph.nodes))
-    while node.op != "output":
-        following = node._next
-        if op_of(node) in anchors:
-            found = _asked(partial(pattern.find, node, state))
-            if isinstance(found, Decline):
-                refusals[node] = found
-            elif found is not None and done == most:
-                refusals[node] = Decline("endless", "the pattern fires again on what it makes, more often than the graph had nodes")
-                break
-            elif found is not None:
-                resume = _resume(found)
-                if rewriter.apply(pattern, found, partial(pattern.rewrite, found)):
-                    done += 1
-                    following = resume.next
-        node = following
+    waiting = [(n._sort_key, n) for n in state.having(anchors)]
+    while waiting:
+        place, node = heappop(waiting)
+        if node._erased:
+            continue
+        found = _asked(partial(pattern.find, node, state))
+        if isinstance(found, Decline):
+            refusals[node] = found
+        elif found is not None and done == most:
+            refusals[node] = Decline("endless", "the pattern fires again on what it makes, more often than the graph had nodes")
+            break
+        elif found is not None:
+            resume = min((*found.nodes, found.before), key=lambda n: n._sort_key).prev  # survives the rewrite
+            if rewriter.apply(pattern, found, partial(pattern.rewrite, found)):
+                done += 1
+                again = resume.next
+                while again._sort_key <= place and again.op != "root":  # what stands between may match now
+                    if op_of(again) in anchors:
+                        heappush(waiting, (again._sort_key, again))
+                    again = again.next
+                for new in rewriter.latest:
+                    if op_of(new) in anchors and new._sort_key > place:
+                        heappush(waiting, (new._sort_key, new))
     return done
-
-
-def _resume(match: Match) -> Node:
-    """A node that survives the rewrite, behind which the sweep goes on."""
-    return min((*match.nodes, match.before), key=lambda n: n._sort_key).prev
 
 
 def _asked(question: Callable[[], Any]) -> Any:
@@ -198,11 +201,11 @@ def _horizontal(pattern: HorizontalPattern, rewriter: Rewriter) -> None:
 
 def _round(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[Node, Decline]) -> bool:
     state = rewriter.state
-    segments = _segments(state)
-    candidates = {n: k for segment in segments for n, k in _candidates(pattern, segment, rewriter, refusals).items()}
+    candidates = _candidates(pattern, rewriter, refusals)
     if len(candidates) < pattern.min_fuse_set_size:
         refusals.update(dict.fromkeys(candidates, _too_few(pattern)))
         return False
+    segments = _segments(state)
     keys = with_neighbourhoods(state.graph.nodes, candidates, pattern.max_depth)
     changed = False
     for segment in segments:
@@ -236,12 +239,11 @@ def _segments(state: GraphState) -> list[list[Node]]:
     return [s for s in segments if s]
 
 
-def _candidates(pattern: HorizontalPattern, segment: Sequence[Node], rewriter: Rewriter, refusals: dict[Node, Decline]) -> dict[Node, Hashable]:
+def _candidates(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[Node, Decline]) -> dict[Node, Hashable]:
     found: dict[Node, Hashable] = {}
     state = rewriter.state
-    anchors, op_of = pattern.anchors, state.ops.get
-    for node in segment:
-        if op_of(node) not in anchors or node.meta.get(FUSED) == pattern.name:
+    for node in state.having(pattern.anchors):
+        if node.meta.get(FUSED) == pattern.name or state.effects(node).switches_mode:
             continue
         key = _asked(partial(pattern.key, node, state))
         common = common_key(node, state)

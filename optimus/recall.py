@@ -1,8 +1,8 @@
 """Results of well-known functions on fakes, made again from what an earlier call with such arguments gave.
 
 Sizes, strides, types, and which memory is shared follow from the arguments alone, so PyTorch is asked once for each kind of
-call. What is made again says of itself all that laws ask, with one exception: to autograd it is a leaf and no view. Hence
-nothing is recalled in graphs that write to tensors, where the kind of a view counts.
+call. What is made again says of itself all that laws ask, with one exception: to autograd it is a leaf and no view. The kind
+of a view counts where its memory is written, so the rewriter recalls nothing there, and asks ``made`` before it compares kinds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.fx import Node
 
 from optimus.fakes import PLAIN
 from optimus.modes import DEVICES
-from optimus.values import storage, value
+from optimus.values import Storage, storage, value
 from optimus.versions import bare_fake
 
 F = torch.nn.functional
@@ -52,6 +52,8 @@ class Recall:
 
     def __init__(self, fake_mode: FakeTensorMode) -> None:
         self.fake_mode = fake_mode
+        self.made: set[Storage | None] = set()
+        """The storages of all that was made here."""
         self._ambient = (torch.is_grad_enabled(), torch.get_default_dtype())
         self._makers: dict[torch.device, Callable[[torch.Tensor, bool], FakeTensor]] = {}
 
@@ -85,6 +87,7 @@ class Recall:
         source = given[0].untyped_storage() if results and results[0][5] is not None else None
         start = 0 if source is None else given[0].storage_offset()
         found = [self._make(m, source, start) for m in results]
+        self.made.update(map(storage, found) if source is None else (storage(found[0]),))
         return found[0] if kind is None else kind(found)
 
     def _describe(self, arguments: Iterable[Any], parts: list[Any], given: list[FakeTensor]) -> bool:

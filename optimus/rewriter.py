@@ -230,11 +230,13 @@ class Rewriter:
     limiter: Limiter | None = None
     quick: QuickFakes | None = field(init=False)
     recall: Recall | None = field(init=False)
+    latest: list[Node] = field(default_factory=list)
+    """The nodes that the last rewrite added."""
 
     def __post_init__(self) -> None:
         plain = not self.state.symbolic
         self.quick = quick_fakes(self.state.fake_mode) if plain else None
-        self.recall = recall_for(self.state.fake_mode) if plain and not self.state.writes and self.validate is None else None
+        self.recall = recall_for(self.state.fake_mode) if plain and self.validate is None else None
 
     def admits(self, pattern: Pattern) -> bool:
         """Whether the limit in force lets ``pattern`` apply anywhere."""
@@ -290,8 +292,13 @@ class Rewriter:
             raise refuse(law, detail)
 
     def _recall(self, match: Match) -> Recall | None:
-        """Recalled fakes, where the match runs under the modes that are in force."""
-        return self.recall if self.recall is not None and self._is_plain(self.state.mode(match.nodes[-1])) else None
+        """Recalled fakes, where the match runs under the modes that are in force and nothing is written that it reads or returns."""
+        state = self.state
+        if self.recall is None or not self._is_plain(state.mode(match.nodes[-1])):
+            return None
+        if state.writes and any(s in state.writes for n in match.nodes for i in (n, *n.all_input_nodes) for s in state.storages(i)):
+            return None
+        return self.recall
 
     def _is_plain(self, mode: Mode) -> bool:
         return mode.grad == torch.is_grad_enabled() and not mode.autocast and not self.state.symbolic
@@ -450,10 +457,10 @@ class Rewriter:
         if not self.state.writes:
             return
         root = _root(self.state, before)
-        written = root is not None and bool(self.state.writes.get(root))
-        self._demand(
-            Law.ALIASING, not written or view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view"
-        )
+        if root is None or not self.state.writes.get(root):
+            return
+        known = self.recall is None or self.recall.made.isdisjoint((storage(before), storage(after)))
+        self._demand(Law.ALIASING, known and view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view")
 
     def _unnoticed(self, s: Storage, node: Node) -> bool:
         """Whether nobody can tell if the value in ``s`` is a view or a copy: it is not returned, never written, nor addressed."""
@@ -530,10 +537,11 @@ class Rewriter:
         outputs = tuple(old.name for old, _ in tx.replaced)
         lines = tuple(dict.fromkeys(line for n in tx.match.nodes if (line := source_line(n)) is not None))
         removed = self._erase_dead(tx.match.nodes)
-        added = [n.name for n in tx.new if n.users or not self._erase_dead((n,))]
+        self.latest = [n for n in tx.new if n.users or not self._erase_dead((n,))]
+        added = tuple(n.name for n in self.latest)
         ordinal = self.ordinals[pattern.name] = self.ordinals.get(pattern.name, 0) + 1
         number = len(self.journal.rewrites) + 1
-        self.journal.rewrites.append(Rewrite(number, pattern.name, ordinal, inputs, outputs, tuple(removed), tuple(added), lines))
+        self.journal.rewrites.append(Rewrite(number, pattern.name, ordinal, inputs, outputs, tuple(removed), added, lines))
 
     def _erase_dead(self, nodes: Iterable[Node]) -> list[str]:
         erased: list[str] = []

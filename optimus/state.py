@@ -72,6 +72,8 @@ class GraphState:
     """Whether some size is no number, so that what is computed on fakes may ask for a guard."""
     ops: dict[Node, str] = field(default_factory=dict)
     """The canonical operator of every node that has one."""
+    by_op: dict[str, dict[Node, None]] = field(default_factory=lambda: defaultdict(dict))
+    """The nodes of every canonical operator."""
     sizes: dict[object, Node] = field(default_factory=dict)
     _same: dict[Storage, Storage] = field(default_factory=dict)
     _found: dict[Node, tuple[Any, tuple[Storage, ...]]] = field(default_factory=dict)
@@ -88,12 +90,14 @@ class GraphState:
         hooks: list[Node] = []
         for node in graph.nodes:
             if node.target is operator.getitem and len(node.args) == 2:
-                state.ops[node], found = "getitem", PURE
+                op: str | None = "getitem"
+                found = PURE
             else:
                 call = bind(node)
-                if call is not None:
-                    state.ops[node] = call.op
-                found = effects(node, call)
+                op, found = None if call is None else call.op, effects(node, call)
+            if op is not None:
+                state.ops[node] = op
+                state.by_op[op][node] = None
             if found.switches_mode:
                 region += 1
                 state.modes.append(mode_after(node, state.modes[-1]))
@@ -167,13 +171,17 @@ class GraphState:
 
     def _name(self, node: Node) -> None:
         if node.target is operator.getitem and len(node.args) == 2:
-            self.ops[node] = "getitem"
+            op = "getitem"
         elif (call := bind(node)) is not None:
-            self.ops[node] = call.op
+            op = call.op
+        else:
+            return
+        self.ops[node] = op
+        self.by_op[op][node] = None
 
-    def has_any(self, ops: frozenset[str]) -> bool:
-        """Whether some node is one of ``ops``."""
-        return not ops.isdisjoint(self.ops.values())
+    def having(self, ops: frozenset[str]) -> list[Node]:
+        """The nodes that are one of ``ops``, in graph order."""
+        return sorted((n for op in ops for n in self.by_op.get(op, ())), key=_position)
 
     @property
     def shape_env(self) -> Any:
@@ -209,7 +217,9 @@ class GraphState:
     def forget(self, node: Node) -> None:
         """Drop an erased node."""
         self.region.pop(node, None)
-        self.ops.pop(node, None)
+        op = self.ops.pop(node, None)
+        if op is not None:
+            self.by_op[op].pop(node, None)
         if self.effect:
             self.effect.pop(node, None)
         if self.hooked:
