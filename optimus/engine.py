@@ -15,6 +15,7 @@ from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
 from optimus.levels import level
 from optimus.limit import Limiter, current
+from optimus.modes import collector_paused
 from optimus.pattern import IR, Decline, HorizontalPattern, Match, Pattern, VerticalPattern
 from optimus.plan import Plan, default_plan
 from optimus.rewriter import Rewriter, Transaction, Validator
@@ -82,8 +83,9 @@ class Engine:
         self.journal.nodes_before = _size(self.gm)
         if self.limiter is not None:
             self.limiter.enter()
-        for gm in _graphs(self.gm):
-            self._run_graph(gm)
+        with collector_paused():
+            for gm in _graphs(self.gm):
+                self._run_graph(gm)
         if self.limiter is not None:
             self.limiter.leave()
         self.journal.nodes_after = _size(self.gm)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+from weakref import ReferenceType, ref
 
 import torch
 from torch.fx import Node
 
-from optimus.operators import bind
+from optimus.operators import Call, bind
 from optimus.values import Size, same_size, tensor, value, wrap
 
 SPLITS = frozenset({"split", "split_with_sizes", "chunk", "tensor_split"})
@@ -78,8 +79,29 @@ def cut_of(node: Node) -> Cut | None:
     call = bind(node)
     if call is None or call.op not in CUTS or call.writes:
         return None
-    source, pieces = call["self"], value(node)
+    source, pieces = call.args["self"], value(node)
     fake = tensor(source)
+    known = _cuts.get(ref(node))
+    if known is not None and known[0] is call and known[1] is pieces and known[2] is fake:
+        return known[3]
+    found = _new_cut(node, call, source, fake, pieces)
+    _cuts[ref(node, _forget)] = (call, pieces, fake, found)
+    return found
+
+
+# What a join is follows from the call and the result; that of a rewritten input has the rank that it had.
+_joins: dict[ReferenceType[Node], tuple[Call, torch.Tensor | None, Join | None]] = {}
+
+# What a cut is follows from the call and two values; all three are never changed, only replaced.
+_cuts: dict[ReferenceType[Node], tuple[Call, Any, torch.Tensor | None, Cut | None]] = {}
+
+
+def _forget(node: ReferenceType[Node]) -> None:
+    _cuts.pop(node, None)
+    _joins.pop(node, None)
+
+
+def _new_cut(node: Node, call: Call, source: Node, fake: torch.Tensor | None, pieces: Any) -> Cut | None:
     if fake is None or not isinstance(pieces, (tuple, list)):
         return None
     for p in pieces:
@@ -101,7 +123,17 @@ def join_of(node: Node) -> Join | None:
     call = bind(node)
     if call is None or call.op not in JOINS or call.writes:
         return None
-    inputs, result = call["tensors"], tensor(node)
+    result = tensor(node)
+    known = _joins.get(ref(node))
+    if known is not None and known[0] is call and known[1] is result:
+        return known[2]
+    found = _new_join(node, call, result)
+    _joins[ref(node, _forget)] = (call, result, found)
+    return found
+
+
+def _new_join(node: Node, call: Call, result: torch.Tensor | None) -> Join | None:
+    inputs = call["tensors"]
     if result is None or not isinstance(inputs, (tuple, list)) or not inputs:
         return None
     rank = result.dim()

@@ -126,6 +126,13 @@ def with_neighbourhoods(nodes: Iterable[Node], candidates: dict[Node, Hashable],
 
 def _dependencies(state: GraphState, nodes: Sequence[Node], position: dict[Node, int]) -> tuple[dict[Node, list[Node]], dict[Node, int]]:
     """For each node what must come after it, and how many nodes it waits for."""
+    if not state.effect:
+        after = {node: [u for u in node.users if u in position] for node in nodes}
+        counts = dict.fromkeys(nodes, 0)
+        for users in after.values():
+            for user in users:
+                counts[user] += 1
+        return after, counts
     edges: dict[Node, dict[Node, None]] = {node: {u: None for u in node.users if u in position} for node in nodes}
     last_ordered: Node | None = None
     last_write: dict[int, Node] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,18 @@ def modes_restored() -> Iterator[None]:
             torch.set_autocast_dtype(device, dtype)
         torch.set_autocast_cache_enabled(cached)
         _set_nesting(nesting)
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """Without Python's cycle collector for the while: it would search a growing graph again and again, of which nothing is garbage."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 class Both:

@@ -60,7 +60,7 @@ class Recall:
     def __call__(self, node: Node, run: Callable[[Node], Any]) -> Any:
         """The result of ``node``; that of ``run`` where nothing like it is known, or can be."""
         target: Any = node.target
-        if target not in (RECALLED if node.op == "call_function" else METHODS):
+        if target is operator.getitem or target not in (RECALLED if node.op == "call_function" else METHODS):
             return run(node)
         parts: list[Any] = [target, self._ambient]
         given: list[FakeTensor] = []

@@ -53,7 +53,7 @@ from optimus.values import (
     value,
     value_key,
 )
-from optimus.versions import no_new_guards, view_kind
+from optimus.versions import no_new_guards, replace_input, view_kind
 
 Validator = Callable[[Region], str | None]
 """Judges a region before it is kept: None if it is right, else the reason to roll it back."""
@@ -185,17 +185,22 @@ class Transaction:
         return node
 
     def _fake(self, node: Node) -> Any:
+        if not self.state.symbolic:
+            return _run_static(node) if self.recall is None else self.recall(node, _run_static)
         shape_env = self.state.shape_env
-        if shape_env is None:
-            found = run_fake(node) if self.recall is None else self.recall(node, run_fake)
-            if has_symbols(found):
-                raise refuse(Law.SIZES, f"{node.name} would make a size that depends on data")
-            return found
         structural = node.target in STRUCTURAL or (
             node.target in (torch.clone, aten.clone.default) and node.kwargs.get("memory_format") is torch.contiguous_format
         )
         with no_new_guards(shape_env, None) if structural else contextlib.nullcontext():
             return run_fake(node)
+
+
+def _run_static(node: Node) -> Any:
+    """:func:`run_fake`, which refuses sizes that are no numbers."""
+    found = run_fake(node)
+    if has_symbols(found):
+        raise refuse(Law.SIZES, f"{node.name} would make a size that depends on data")
+    return found
 
 
 def run_fake(node: Node) -> Any:
@@ -230,6 +235,7 @@ class Rewriter:
     limiter: Limiter | None = None
     quick: QuickFakes | None = field(init=False)
     recall: Recall | None = field(init=False)
+    _plain: dict[Node, torch.Tensor] = field(default_factory=dict)
     latest: list[Node] = field(default_factory=list)
     """The nodes that the last rewrite added."""
 
@@ -330,13 +336,16 @@ class Rewriter:
             if state.effects(node) is not PURE:
                 self._demand(Law.EFFECTS, False, f"{node.name} does more than compute its result")
         seen: dict[Node, None] = {}
+        plain = self._plain
         for node in match.nodes:
             seen[node] = None
             seen.update(dict.fromkeys(node.all_input_nodes))
         for node in seen:
             fake = tensor(node)
-            if fake is not None and not is_plain(fake):
-                raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {fake.layout}")
+            if fake is not None and plain.get(node) is not fake:
+                if not is_plain(fake):
+                    raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {fake.layout}")
+                plain[node] = fake
             if state.reshaped and any(s in state.reshaped for s in state.storages(node)):
                 raise refuse(Law.MUTATION, f"{node.name} changes its shape or flags in place")
 
@@ -608,7 +617,7 @@ def _move(users: Sequence[Node], old: Node, new: Node, undo: list[Callable[[], N
     for user in users:
         args, kwargs = user.args, user.kwargs
         undo.append(partial(_restore, user, args, kwargs))
-        user.replace_input_with(old, new)
+        replace_input(user, old, new)
 
 
 def _restore(user: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
