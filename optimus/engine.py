@@ -20,7 +20,7 @@ from optimus.pattern import IR, Decline, HorizontalPattern, Match, Pattern, Vert
 from optimus.plan import Plan, default_plan
 from optimus.rewriter import Rewriter, Transaction, Validator
 from optimus.state import GraphState
-from optimus.values import is_plain, tensor
+from optimus.values import tensor
 
 FUSED = "optimus_fused"
 ROUNDS = 20  # horizontal rounds at most: each needs a group that the previous one brought within reach
@@ -251,7 +251,7 @@ def _candidates(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[N
         common = common_key(node, state)
         if isinstance(key, Decline):
             refusals[node] = key
-        elif key is None or common is None or not _plain(node):
+        elif key is None or common is None or not rewriter.is_plain(node):
             continue
         elif not pattern.fuse_returned and not state.escaping.isdisjoint(state.storages(node)):
             refusals[node] = Decline(Law.ALIASING.reason, "the result is returned, so that it needs memory of its own")
@@ -260,10 +260,6 @@ def _candidates(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[N
         else:
             found[node] = (key, common)
     return found
-
-
-def _plain(node: Node) -> bool:
-    return all(is_plain(t) for n in (node, *node.all_input_nodes) if (t := tensor(n)) is not None)
 
 
 def _reorder(segment: Sequence[Node], found: Schedule) -> None:

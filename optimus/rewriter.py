@@ -58,8 +58,12 @@ from optimus.versions import no_new_guards, replace_input, view_kind
 Validator = Callable[[Region], str | None]
 """Judges a region before it is kept: None if it is right, else the reason to roll it back."""
 
+World = Callable[[], contextlib.AbstractContextManager[Any]]
+
 PROPAGATION_LIMIT = 64  # readers re-examined after a change of layout before a copy is preferred
 
+
+OWN = "optimus.passes."
 
 # Operators whose sizes and strides follow from those of their input without a question asked; what PyTorch asks while
 # running them on fakes is book-keeping.
@@ -77,9 +81,11 @@ def refuse(law: Law, detail: str = "") -> Refused:
 class Transaction:
     """New nodes in the making; handed to ``Pattern.rewrite`` and ``Pattern.fuse``."""
 
-    def __init__(self, state: GraphState, match: Match, *, exact: bool, recall: Recall | None = None) -> None:
+    def __init__(self, state: GraphState, match: Match, *, exact: bool, recall: Recall | None = None, world: World = contextlib.nullcontext) -> None:
         self.state = state
         self.recall = recall
+        self.world = world
+        """The modes to enter where an operator runs on fakes, if they are not in force all the time."""
         self.match = match
         self.exact = exact
         self.new: list[Node] = []
@@ -186,13 +192,19 @@ class Transaction:
 
     def _fake(self, node: Node) -> Any:
         if not self.state.symbolic:
-            return _run_static(node) if self.recall is None else self.recall(node, _run_static)
+            return _run_static(node) if self.recall is None else self.recall(node, self._run_apart)
         shape_env = self.state.shape_env
         structural = node.target in STRUCTURAL or (
             node.target in (torch.clone, aten.clone.default) and node.kwargs.get("memory_format") is torch.contiguous_format
         )
         with no_new_guards(shape_env, None) if structural else contextlib.nullcontext():
             return run_fake(node)
+
+    def _run_apart(self, node: Node) -> Any:
+        if node.target is operator.getitem:
+            return _run_static(node)
+        with self.world():
+            return _run_static(node)
 
 
 def _run_static(node: Node) -> Any:
@@ -254,9 +266,12 @@ class Rewriter:
             self.decline(pattern, match.nodes[-1], Decline("limit", f"left out by {self.limiter.limit}"[:80]))
             return False
         tx = Transaction(self.state, match, exact=pattern.exactness is Exactness.BITWISE, recall=self._recall(match))
+        world = partial(self._fake_world, match)
+        if tx.recall is not None and type(pattern).__module__.startswith(OWN):  # whose patterns call operators by the transaction alone
+            tx.world, world = world, contextlib.nullcontext
         undo: list[Callable[[], None]] = []
         try:
-            with self._fake_world(match):
+            with world():
                 self._check_match(match)
                 build(tx)
                 self._settle(tx, undo)
@@ -336,18 +351,28 @@ class Rewriter:
             if state.effects(node) is not PURE:
                 self._demand(Law.EFFECTS, False, f"{node.name} does more than compute its result")
         seen: dict[Node, None] = {}
-        plain = self._plain
         for node in match.nodes:
             seen[node] = None
             seen.update(dict.fromkeys(node.all_input_nodes))
         for node in seen:
-            fake = tensor(node)
-            if fake is not None and plain.get(node) is not fake:
-                if not is_plain(fake):
-                    raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {fake.layout}")
-                plain[node] = fake
+            if not self._holds_plain(node):
+                fake = tensor(node)
+                raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {getattr(fake, 'layout', None)}")
             if state.reshaped and any(s in state.reshaped for s in state.storages(node)):
                 raise refuse(Law.MUTATION, f"{node.name} changes its shape or flags in place")
+
+    def is_plain(self, node: Node) -> bool:
+        """Whether ``node`` and what it reads are ordinary tensors, as far as they are tensors."""
+        return self._holds_plain(node) and all(map(self._holds_plain, node.all_input_nodes))
+
+    def _holds_plain(self, node: Node) -> bool:
+        fake = tensor(node)
+        if fake is None or self._plain.get(node) is fake:
+            return True
+        if not is_plain(fake):
+            return False
+        self._plain[node] = fake
+        return True
 
     # ---------------------------------------------------------------------------------------------- laws on the result
 
@@ -486,7 +511,9 @@ class Rewriter:
             return
         metas: list[tuple[Node, Any]] = []
         addressed = any(s in self.state.addressed for s in self.state.storages(old))
-        if not addressed and _repropagate(self.state, tx.moved[index], metas, exact=tx.exact):
+        with tx.world():
+            agreed = not addressed and _repropagate(self.state, tx.moved[index], metas, exact=tx.exact)
+        if agreed:
             undo.append(lambda: _restore_values(metas))
             return
         _restore_values(metas)
