@@ -10,12 +10,14 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
+from optimus.forms import forget_forms
 from optimus.horizontal import Schedule, common_key, schedule, with_neighbourhoods
 from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
 from optimus.levels import level
 from optimus.limit import Limiter, current
 from optimus.modes import collector_paused
+from optimus.operators import forget_calls
 from optimus.pattern import IR, Decline, HorizontalPattern, Match, Pattern, VerticalPattern
 from optimus.plan import Plan, default_plan
 from optimus.rewriter import Rewriter, Transaction, Validator
@@ -84,8 +86,12 @@ class Engine:
         if self.limiter is not None:
             self.limiter.enter()
         with collector_paused():
-            for gm in _graphs(self.gm):
-                self._run_graph(gm)
+            try:
+                for gm in _graphs(self.gm):
+                    self._run_graph(gm)
+            finally:
+                forget_forms()
+                forget_calls()
         if self.limiter is not None:
             self.limiter.leave()
         self.journal.nodes_after = _size(self.gm)

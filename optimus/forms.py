@@ -96,6 +96,12 @@ _joins: dict[ReferenceType[Node], tuple[Call, torch.Tensor | None, Join | None]]
 _cuts: dict[ReferenceType[Node], tuple[Call, Any, torch.Tensor | None, Cut | None]] = {}
 
 
+def forget_forms() -> None:
+    """Forget all cuts and joins: what is kept of a node keeps its graph."""
+    _cuts.clear()
+    _joins.clear()
+
+
 def _forget(node: ReferenceType[Node]) -> None:
     _cuts.pop(node, None)
     _joins.pop(node, None)

@@ -136,6 +136,11 @@ DUNDERS = {
 _bound: dict[ReferenceType[Node], tuple[Any, Any, Call | None]] = {}
 
 
+def forget_calls() -> None:
+    """Forget all calls: what is kept of a node keeps its graph."""
+    _bound.clear()
+
+
 def _forget(node: ReferenceType[Node]) -> None:
     _bound.pop(node, None)
 

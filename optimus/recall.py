@@ -85,7 +85,7 @@ class Recall:
         assert not isinstance(known, bool)
         kind, results = known
         source = given[0].untyped_storage() if results and results[0][5] is not None else None
-        start = 0 if source is None else given[0].storage_offset()
+        start = 0 if source is None else int(given[0].storage_offset())
         found = [self._make(m, source, start) for m in results]
         self.made.update(map(storage, found) if source is None else (storage(found[0]),))
         return found[0] if kind is None else kind(found)
@@ -131,7 +131,9 @@ class Recall:
             if not apart or any(r.storage_offset() or r.untyped_storage().nbytes() != _extent(r) * r.itemsize for r in results):
                 return None
         start = given[0].storage_offset()
-        notes = [(tuple(r.shape), r.stride(), r.dtype, r._fake_device, r.requires_grad, r.storage_offset() - start if views else None) for r in results]
+        notes = [
+            (tuple(r.shape), r.stride(), r.dtype, r._fake_device, r.requires_grad, r.storage_offset() - start if views else None) for r in results
+        ]
         return None if type(made) is FakeTensor else type(made), tuple(notes)
 
     def _make(self, note: Made, source: torch.UntypedStorage | None, start: int) -> FakeTensor:

@@ -7,232 +7,48 @@ checked, users move over, dead nodes go. If anything raises, or a law is broken,
 from __future__ import annotations
 
 import contextlib
-import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import Node
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-from torch.fx.node import map_arg
 
 from optimus.effects import PURE
 from optimus.fakes import QuickFakes, quick_fakes
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.laws import ALL_LAWS, Law
-from optimus.levels import aten, clone, same_memory
 from optimus.limit import Limiter
 from optimus.modes import Both
-from optimus.operators import keeps_bits
 from optimus.pattern import Decline, Exactness, Match, Pattern, Refused
 from optimus.recall import Recall, recall_for
 from optimus.regions import Region, cut
+from optimus.replacing import copy_like, leaves_graph, memory, move, repropagate, restore_values, root
 from optimus.state import GraphState, Mode
+from optimus.transaction import Transaction, World, refuse, run_fake
 from optimus.values import (
-    MISSING,
-    Size,
     Storage,
-    has_symbols,
     is_plain,
-    is_static,
-    known,
     leaves,
     requires_grad,
     returns_argument,
-    same_layout,
     same_size,
     same_sizes,
     same_strides,
-    size_key,
     storage,
     storages,
     tensor,
     value,
     value_key,
 )
-from optimus.versions import no_new_guards, replace_input, view_kind
+from optimus.versions import no_new_guards, view_kind
 
 Validator = Callable[[Region], str | None]
 """Judges a region before it is kept: None if it is right, else the reason to roll it back."""
 
-World = Callable[[], contextlib.AbstractContextManager[Any]]
-
-PROPAGATION_LIMIT = 64  # readers re-examined after a change of layout before a copy is preferred
-
-
 OWN = "optimus.passes."
-
-# Operators whose sizes and strides follow from those of their input without a question asked; what PyTorch asks while
-# running them on fakes is book-keeping.
-STRUCTURAL = {
-    torch.split, torch.unbind, torch.transpose, torch.movedim, torch.unsqueeze, torch.narrow, operator.getitem,
-    aten.unsqueeze.default, aten.select.int, aten.permute.default, aten.slice.Tensor, aten.split_with_sizes.default, aten.alias.default,
-}  # fmt: skip
-
-
-def refuse(law: Law, detail: str = "") -> Refused:
-    """The exception that declines a rewrite under ``law``."""
-    return Refused(Decline(law.reason, detail))
-
-
-class Transaction:
-    """New nodes in the making; handed to ``Pattern.rewrite`` and ``Pattern.fuse``."""
-
-    def __init__(self, state: GraphState, match: Match, *, exact: bool, recall: Recall | None = None, world: World = contextlib.nullcontext) -> None:
-        self.state = state
-        self.recall = recall
-        self.world = world
-        """The modes to enter where an operator runs on fakes, if they are not in force all the time."""
-        self.match = match
-        self.exact = exact
-        self.new: list[Node] = []
-        self.inside = set(match.nodes)
-        anchor = match.nodes[-1]
-        self.key = value_key(anchor)
-        self.origin: dict[str, Any] = {key: anchor.meta[key] for key in ("stack_trace", "nn_module_stack") if key in anchor.meta}
-        self.replaced: list[tuple[Node, Node]] = []
-        self.moved: list[list[Node]] = []
-        self.read: set[Node] = set().union(*(n.all_input_nodes for n in match.nodes))
-        """What the nodes of the match read, one another included."""
-        self.input_storages: set[Storage] = set().union(*map(state.storages, self.read - self.inside))
-        """The storages that the match reads from outside."""
-        self._before = match.before
-
-    @functools.cached_property
-    def match_storages(self) -> set[Storage]:
-        """The storages that the nodes of the match return."""
-        return set().union(*map(self.state.storages, self.match.nodes))
-
-    def call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
-        """A new ``call_function`` node with metadata."""
-        return self._create("call_function", target, args, kwargs)
-
-    def method(self, name: str, *args: Any, **kwargs: Any) -> Node:
-        """A new ``call_method`` node with metadata."""
-        return self._create("call_method", name, args, kwargs)
-
-    def copy(self, node: Node) -> Node:
-        """A new node that copies ``node``, row-major."""
-        return self._create(*clone(node, self.state.ir))
-
-    def same_memory(self, node: Node) -> Node:
-        """A new node for another tensor in the memory of ``node``."""
-        return self._create(*same_memory(node, self.state.ir))
-
-    def item(self, sequence: Node, index: int) -> Node:
-        """A new node for one result of a node with several."""
-        return self.call(operator.getitem, sequence, index)
-
-    @contextlib.contextmanager
-    def inserting_before(self, node: Node) -> Iterator[None]:
-        """Put new nodes in front of ``node`` for the while (outside: in front of ``match.before``)."""
-        outer, self._before = self._before, node
-        try:
-            yield
-        finally:
-            self._before = outer
-
-    def size(self, size: Size) -> Node | int:
-        """An argument that stands for ``size``: a number, or a node of the graph that computes it."""
-        if is_static(size):
-            return int(size)
-        return self._computed(size_key(size))
-
-    def _computed(self, expression: Any) -> Node | int:
-        """A node that computes an expression of sizes: one that is there, or new sums and products of such."""
-        if expression.is_Integer:
-            return int(expression)
-        node = self.state.sizes.get(expression)
-        if node is not None and node < self._before:
-            return node
-        if not (expression.is_Add or expression.is_Mul):
-            raise refuse(Law.SIZES, f"no node in reach computes {expression}")
-        first, *rest = map(self._computed, expression.args)
-        combine = operator.add if expression.is_Add else operator.mul
-        for other in rest:
-            first = self.call(combine, first, other)
-        return first
-
-    def total(self, sizes: Sequence[Node | int]) -> Node | int:
-        """An argument that stands for the sum of ``sizes``."""
-        fixed = sum(s for s in sizes if isinstance(s, int))
-        found: Node | int | None = None
-        for s in sizes:
-            if isinstance(s, Node):
-                found = s if found is None else self.call(operator.add, found, s)
-        if found is None:
-            return fixed
-        return self.call(operator.add, found, fixed) if fixed else found
-
-    def replace(self, old: Node, new: Node) -> None:
-        """Say that ``new`` takes the place of ``old``."""
-        self.replaced.append((old, new))
-
-    def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
-        graph = self.state.graph
-        with graph.inserting_before(self._before):
-            node = graph.create_node(op, target)  # arguments given here would be searched for symbols, at some cost
-        node.args = args
-        if kwargs:
-            node.kwargs = dict(kwargs)
-        self.new.append(node)
-        self.inside.add(node)
-        self.state.adopt(node, like=self.match.nodes[-1])
-        node.meta.update(self.origin)
-        try:
-            node.meta[self.key] = self._fake(node)
-        except RuntimeError as error:
-            if any(s in self.state.writes for used in node.all_input_nodes for s in self.state.storages(used)):
-                raise refuse(Law.MUTATION, f"what {node.name} reads is written later, and its fake shows that already ({error})") from error
-            raise
-        return node
-
-    def _fake(self, node: Node) -> Any:
-        if not self.state.symbolic:
-            return _run_static(node) if self.recall is None else self.recall(node, self._run_apart)
-        shape_env = self.state.shape_env
-        structural = node.target in STRUCTURAL or (
-            node.target in (torch.clone, aten.clone.default) and node.kwargs.get("memory_format") is torch.contiguous_format
-        )
-        with no_new_guards(shape_env, None) if structural else contextlib.nullcontext():
-            return run_fake(node)
-
-    def _run_apart(self, node: Node) -> Any:
-        if node.target is operator.getitem:
-            return _run_static(node)
-        with self.world():
-            return _run_static(node)
-
-
-def _run_static(node: Node) -> Any:
-    """:func:`run_fake`, which refuses sizes that are no numbers."""
-    found = run_fake(node)
-    if has_symbols(found):
-        raise refuse(Law.SIZES, f"{node.name} would make a size that depends on data")
-    return found
-
-
-def run_fake(node: Node) -> Any:
-    """The result of ``node`` on the fakes of its arguments; refuses where one has none or the operator raises."""
-
-    def fake(argument: Node) -> Any:
-        found = value(argument)
-        if found is MISSING:
-            raise refuse(Law.VALID_GRAPH, f"{argument.name} carries no metadata")
-        return found
-
-    target: Any = node.target
-    if target is operator.getitem and not node.kwargs:
-        source, index = node.args
-        if isinstance(source, Node) and type(index) is int and isinstance(found := fake(source), (tuple, list)):
-            return found[index]
-    args, kwargs = map_arg((node.args, node.kwargs), fake)
-    if node.op == "call_function":
-        return target(*args, **kwargs)
-    return getattr(args[0], target)(*args[1:], **kwargs)
 
 
 @dataclass
@@ -266,7 +82,7 @@ class Rewriter:
             self.decline(pattern, match.nodes[-1], Decline("limit", f"left out by {self.limiter.limit}"[:80]))
             return False
         tx = Transaction(self.state, match, exact=pattern.exactness is Exactness.BITWISE, recall=self._recall(match))
-        world = partial(self._fake_world, match)
+        world: World = partial(self._fake_world, match)
         if tx.recall is not None and type(pattern).__module__.startswith(OWN):  # whose patterns call operators by the transaction alone
             tx.world, world = world, contextlib.nullcontext
         undo: list[Callable[[], None]] = []
@@ -394,7 +210,7 @@ class Rewriter:
             tx.replaced[index] = (old, new)
             inside = tx.inside
             tx.moved.append([u for u in old.users if u not in inside])
-            _move(tx.moved[index], old, new, undo)
+            move(tx.moved[index], old, new, undo)
         for index in range(len(tx.replaced)):
             self._check_layout(tx, index, undo)
         self._check_order(tx)
@@ -449,7 +265,7 @@ class Rewriter:
             stays = same_strides(one, other) and same_size(one.storage_offset(), other.storage_offset())
             self._demand(Law.LAYOUT, stays, f"a piece of {old.name} moves")
             self._check_view_kind(old, one, other)
-            self._demand(Law.ALIASING, _root(self.state, one) == _root(self.state, other), f"a piece of {old.name} changes storage")
+            self._demand(Law.ALIASING, root(self.state, one) == root(self.state, other), f"a piece of {old.name} changes storage")
 
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
         if not (before.shape == after.shape if not self.state.symbolic else same_sizes(before.shape, after.shape)):
@@ -465,7 +281,7 @@ class Rewriter:
         """Law 1. Returns what takes the place of ``old``: ``new``, or a copy of it."""
         state = self.state
         inputs = tx.input_storages
-        one, other = _memory(state, old), _memory(state, new)
+        one, other = memory(state, old), memory(state, new)
         if one is None or other is None:
             raise refuse(Law.ALIASING, f"{old.name} has no storage of its own")
         if (before.is_conj(), before.is_neg()) != (after.is_conj(), after.is_neg()):
@@ -476,13 +292,13 @@ class Rewriter:
         elif fresh_before and (not fresh_after or other in shared):
             noticed = not (self._unnoticed(one, old) and state.written_after((other,), tx.match.nodes[0]) is None)
             if noticed and Law.ALIASING in self.laws:
-                return _copy_like(tx, old, new, before)
+                return copy_like(tx, old, new, before)
         elif not fresh_before:
             self._check_view_kind(old, before, after)
             moved = not same_size(before.storage_offset(), after.storage_offset())
             if moved and not self._unnoticed(one, old):
                 self._demand(Law.ALIASING, False, f"{old.name} would view another part of its storage")
-        if _leaves_graph(old) and new not in tx.inside and Law.ALIASING in self.laws:
+        if leaves_graph(old) and new not in tx.inside and Law.ALIASING in self.laws:
             with tx.inserting_before(old):  # what is returned stays an object of its own
                 return tx.same_memory(new)
         return new
@@ -490,8 +306,8 @@ class Rewriter:
     def _check_view_kind(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
         if not self.state.writes:
             return
-        root = _root(self.state, before)
-        if root is None or not self.state.writes.get(root):
+        s = root(self.state, before)
+        if s is None or not self.state.writes.get(s):
             return
         known = self.recall is None or self.recall.made.isdisjoint((storage(before), storage(after)))
         self._demand(Law.ALIASING, known and view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view")
@@ -499,7 +315,7 @@ class Rewriter:
     def _unnoticed(self, s: Storage, node: Node) -> bool:
         """Whether nobody can tell if the value in ``s`` is a view or a copy: it is not returned, never written, nor addressed."""
         known = self.state
-        return s not in known.escaping and s not in known.addressed and not known.writes.get(s) and not _leaves_graph(node)
+        return s not in known.escaping and s not in known.addressed and not known.writes.get(s) and not leaves_graph(node)
 
     def _check_layout(self, tx: Transaction, index: int, undo: list[Callable[[], None]]) -> None:
         """Law 3. Where strides changed, readers are re-run on fakes; one that notices gets a copy with the old strides."""
@@ -512,13 +328,13 @@ class Rewriter:
         metas: list[tuple[Node, Any]] = []
         addressed = any(s in self.state.addressed for s in self.state.storages(old))
         with tx.world():
-            agreed = not addressed and _repropagate(self.state, tx.moved[index], metas, exact=tx.exact)
+            agreed = not addressed and repropagate(self.state, tx.moved[index], metas, exact=tx.exact)
         if agreed:
-            undo.append(lambda: _restore_values(metas))
+            undo.append(lambda: restore_values(metas))
             return
-        _restore_values(metas)
-        copy = _copy_like(tx, old, new, before)
-        _move(tx.moved[index], new, copy, undo)
+        restore_values(metas)
+        copy = copy_like(tx, old, new, before)
+        move(tx.moved[index], new, copy, undo)
         tx.replaced[index] = (old, copy)
 
     def _check_order(self, tx: Transaction) -> None:
@@ -546,7 +362,7 @@ class Rewriter:
 
     def _private(self, tx: Transaction) -> frozenset[int]:
         """The results, counted over all of them, whose memory and strides nobody outside can tell."""
-        flat = [s for old, _ in tx.replaced for t in leaves(value(old)) for s in (_root(self.state, t),)]
+        flat = [s for old, _ in tx.replaced for t in leaves(value(old)) for s in (root(self.state, t),)]
         return frozenset(k for k, s in enumerate(flat) if s not in self.state.escaping and not (s is not None and self.state.writes.get(s)))
 
     def _roll_back(self, tx: Transaction, undo: list[Callable[[], None]]) -> None:
@@ -561,7 +377,7 @@ class Rewriter:
         for old, new in tx.replaced:
             before, after = tensor(old), tensor(new)
             if before is not None and after is not None:
-                one, other = _memory(state, old), _memory(state, new)
+                one, other = memory(state, old), memory(state, new)
                 if one is not None and other is not None and one not in tx.input_storages:
                     state.unite(one, other)
         if state.hooked:
@@ -610,95 +426,4 @@ def _hooked_inputs(state: GraphState, tx: Transaction, nodes: Iterable[Node]) ->
     return {used for n in nodes for used in n.all_input_nodes if used in state.hooked and used not in tx.inside}
 
 
-def _memory(state: GraphState, node: Node) -> Storage | None:
-    """The storage of the one tensor that ``node`` produces; None where it has none of its own."""
-    found = state.storages(node)
-    return found[0] if found else None
-
-
-def _root(state: GraphState, fake: torch.Tensor) -> Storage | None:
-    found = storage(fake)
-    return None if found is None else state.root(found)
-
-
-def _leaves_graph(node: Node) -> bool:
-    return any(user.op == "output" for user in node.users)
-
-
-def _copy_like(tx: Transaction, old: Node, new: Node, like: torch.Tensor) -> Node:
-    """A copy of ``new`` at the place of ``old`` with the strides of ``like``; refuses strides that only ``old`` itself makes."""
-    if any(s in tx.state.given and tx.state.writes.get(s) for s in tx.state.storages(new)):
-        # PyTorch's backward pass may make such a copy again from the input, when that has been written already.
-        raise refuse(Law.MUTATION, f"{new.name} would have to be copied, but is an input that is written to")
-    with tx.inserting_before(old):
-        copy = tx.copy(new)
-    fake = tensor(copy)
-    assert fake is not None
-    if not same_layout(like, fake):
-        raise refuse(Law.LAYOUT, f"strides {tuple(like.stride())} cannot be restored by a copy")
-    return copy
-
-
-def _move(users: Sequence[Node], old: Node, new: Node, undo: list[Callable[[], None]]) -> None:
-    """Let ``users`` read ``new`` in the place of ``old``."""
-    for user in users:
-        args, kwargs = user.args, user.kwargs
-        undo.append(partial(_restore, user, args, kwargs))
-        replace_input(user, old, new)
-
-
-def _restore(user: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    user.args, user.kwargs = args, kwargs
-
-
-def _restore_values(metas: Sequence[tuple[Node, Any]]) -> None:
-    for node, found in reversed(metas):
-        node.meta[value_key(node)] = found
-
-
-def _repropagate(state: GraphState, readers: Sequence[Node], metas: list[tuple[Node, Any]], *, exact: bool) -> bool:
-    """Re-run ``readers`` on fakes, and theirs, until strides agree with what they were; False if somebody notices.
-
-    ``exact``: bits count, so a reader that may add in the order of memory notices.
-    """
-    queue, seen = list(readers), 0
-    while queue:
-        node = queue.pop(0)
-        seen += 1
-        if seen > PROPAGATION_LIMIT or node.op not in ("call_function", "call_method"):
-            return False
-        before = value(node)
-        if before is MISSING or state.effects(node).writes or free_unbacked_symbols(before) or (exact and not keeps_bits(node)):
-            return False
-        try:
-            with no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):
-                after = run_fake(node)
-        except Exception:  # noqa: BLE001 - the reader, a user's operator too, refuses the new strides: a copy keeps the old ones
-            return False
-        verdict = _compare(state, node, before, after)
-        if verdict is None:
-            return False
-        metas.append((node, before))
-        node.meta[value_key(node)] = after
-        if not verdict:
-            queue.extend(node.users)
-    return True
-
-
-def _compare(state: GraphState, node: Node, before: Any, after: Any) -> bool | None:
-    """True if a reader's result has the old strides, False if only strides changed, None if more changed."""
-    if isinstance(before, (tuple, list)) and isinstance(after, (tuple, list)) and len(before) == len(after):
-        parts = [_compare(state, node, b, a) for b, a in zip(before, after, strict=True)]
-        return None if None in parts else all(parts)
-    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
-        return True if type(before) is type(after) and known(before == after) else None
-    if before.dtype != after.dtype or before.requires_grad != after.requires_grad or not same_sizes(before.shape, after.shape):
-        return None
-    if _aliases(state, node, before) != _aliases(state, node, after):
-        return None
-    return same_strides(before, after)
-
-
-def _aliases(state: GraphState, node: Node, result: torch.Tensor) -> tuple[bool, ...]:
-    root = _root(state, result)
-    return tuple(root in state.storages(i) for i in node.all_input_nodes)
+__all__ = ["Rewriter", "Transaction", "Validator", "run_fake"]

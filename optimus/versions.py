@@ -181,7 +181,12 @@ def replace_input(user: Node, old: Node, new: Node) -> None:
     items = list(args[at])  # type: ignore[arg-type]
     items[items.index(old)] = new
     changed = (*args[:at], immutable_list(items), *args[at + 1 :])
-    if old in items or old in args or old in user.kwargs.values() or any(isinstance(a, (list, tuple, dict, slice)) for a in (*changed[:at], *changed[at + 1 :])):
+    if (
+        old in items
+        or old in args
+        or old in user.kwargs.values()
+        or any(isinstance(a, (list, tuple, dict, slice)) for a in (*changed[:at], *changed[at + 1 :]))
+    ):
         user.replace_input_with(old, new)
         return
     read = list(inputs)

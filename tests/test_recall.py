@@ -170,9 +170,15 @@ def _item(graph, pieces, k):
     return node
 
 
-@pytest.mark.parametrize("write", [None, "source", "result"])
-def test_nothing_is_recalled_beside_a_write(write, monkeypatch):
-    used = []
-    monkeypatch.setattr(rewriter.Recall, "__call__", lambda self, node, run: used.append(node) or run(node))
-    optimus.rewrite(rejoined(write), Plan.of("normalization_pass"))
-    assert bool(used) == (write is None)
+@pytest.mark.parametrize(("write", "recalled"), [(None, {torch.split, torch.cat}), ("source", set()), ("result", {torch.split})])
+def test_nothing_is_recalled_beside_a_write(write, recalled, monkeypatch):
+    used = set()
+
+    def note(self, node, run):
+        used.add(node.target)
+        return run(node)
+
+    monkeypatch.setattr(rewriter.Recall, "__call__", note)
+    journal = optimus.rewrite(rejoined(write), Plan.of("normalization_pass"))
+    assert len(journal.rewrites) == 2
+    assert used == recalled
