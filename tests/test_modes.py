@@ -1,10 +1,11 @@
 """Modes that are entered together and left together."""
 
 import contextlib
+import gc
 
 import pytest
 
-from optimus.modes import Both
+from optimus.modes import Both, collector_paused
 
 
 class Noted(contextlib.AbstractContextManager):
@@ -42,3 +43,16 @@ def test_the_outer_mode_is_left_when_the_inner_one_cannot_be_entered():
     with pytest.raises(RuntimeError, match="inner"), Both(Noted("outer", notes), Noted("inner", notes, fails=True)):
         pass
     assert notes == ["enter outer", "leave outer"]
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_the_collector_is_as_it_was(running):
+    before = gc.isenabled()
+    try:
+        (gc.enable if running else gc.disable)()
+        with pytest.raises(ValueError, match="inside"), collector_paused():
+            assert not gc.isenabled()
+            raise ValueError("inside")
+        assert gc.isenabled() is running
+    finally:
+        (gc.enable if before else gc.disable)()
