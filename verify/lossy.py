@@ -129,15 +129,28 @@ class Tested:
 
 def run(program: Program, pattern: ActivationQuantization, compiler: str = "aot_eager", device: str = "cpu", *, dynamic: bool = False) -> Tested:
     """Run ``program`` alone, with the pass, and by the statement; see the module."""
+    return run_function(program.function(), program.make_inputs, pattern, compiler, device, dynamic=dynamic)
+
+
+def run_function(
+    function: Callable[..., Any],
+    make_inputs: Callable[[], Sequence[Tensor]],
+    pattern: ActivationQuantization,
+    compiler: str = "aot_eager",
+    device: str = "cpu",
+    *,
+    dynamic: bool = False,
+) -> Tested:
+    """:func:`run` of any function of tensors."""
 
     def make() -> list[Tensor]:
-        return [t.detach().to(device).requires_grad_(t.requires_grad) for t in program.make_inputs()]
+        return [t.detach().to(device).requires_grad_(t.requires_grad) for t in make_inputs()]
 
     journals: list[Journal] = []
     statement = Statement(pattern, compiler == "aot_eager")
-    ways: list[Any] = [None, Partitioner(Plan((pattern,)), journals.append), statement]
+    ways: list[Any] = [None, Partitioner(Plan((pattern,)), journals.append, expanded=compiler == "aot_eager"), statement]
     with quiet():
-        plain, ours, stated = (_observed(program.function(), make(), compiler, way, dynamic) for way in ways)
+        plain, ours, stated = (_observed(function, make(), compiler, way, dynamic) for way in ways)
     if plain.raised is not None:
         return Tested(0, (), plain.raised)
     if stated.raised is not None:
@@ -237,18 +250,30 @@ def products(draw: st.DrawFn) -> Program:
     return Program((h, u), (Step("v0", torch.mul, (Var("h"), Var("u"))),), ("v0",), "product")
 
 
-def hunt(subject: Subject, *, seconds: float, seed_number: int = 0, on_batch: Callable[[FuzzReport], None] | None = None) -> FuzzReport:
+def hunt(
+    subject: Subject,
+    *,
+    seconds: float,
+    seed_number: int = 0,
+    max_examples: int = 1_000_000,
+    on_batch: Callable[[FuzzReport], None] | None = None,
+    on_example: Callable[[FuzzReport], None] | None = None,
+    skip: int = 0,
+) -> FuzzReport:
     """Draw programs, options, and tensors until the time is up or one breaks the statement; the latter is shrunk.
+
+    Arguments are those of :func:`verify.fuzzing.hunt`.
 
     Programs are the cases, disturbed, blind ones, and :func:`products`, whose inputs are quantised too.
     """
     report = FuzzReport()
     start = time.monotonic()
     number = seed_number
-    while report.finding is None and time.monotonic() < start + seconds:
+    while report.finding is None and report.tried + report.skipped < max_examples and time.monotonic() < start + seconds:
         grounds = [(products(), True), (programs((*subject.cases, *subject.declines)), False), (programs(subject.cases), False), (programs(), True)]
         strategy, primals = grounds[(number - seed_number) % len(grounds)]
-        _batch(pattern_of(subject), strategy, primals, number, report, start + seconds)
+        examples = min(BATCH, max_examples - report.tried - report.skipped)
+        _batch(pattern_of(subject), strategy, primals, number, report, start + seconds, examples, skip, on_example or (lambda _: None))
         number += 1
         report.seconds = time.monotonic() - start
         if on_batch is not None:
@@ -261,30 +286,44 @@ BATCH = 25
 
 
 def _batch(
-    pattern: ActivationQuantization, strategy: st.SearchStrategy[Program], primals: bool, number: int, report: FuzzReport, deadline: float
+    pattern: ActivationQuantization,
+    strategy: st.SearchStrategy[Program],
+    primals: bool,
+    number: int,
+    report: FuzzReport,
+    deadline: float,
+    examples: int,
+    skip: int,
+    on_example: Callable[[FuzzReport], None],
 ) -> None:
     class Found(Exception):
         pass
 
     @seed(number)  # type: ignore[untyped-decorator]
     @settings(
-        max_examples=BATCH, deadline=None, database=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck),
+        max_examples=examples, deadline=None, database=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False, print_blob=False,
     )  # fmt: skip
     @given(strategy, OPTIONS)
     def attempt(program: Program, options: dict[str, Any]) -> None:
         if time.monotonic() > deadline and report.finding is None:
             return
+        if report.skipped < skip:
+            report.skipped += 1
+            return
         report.tried += report.finding is None
+        options = options | {"exclude_primals": not primals}
         try:
-            found = run(program, replace(pattern, exclude_primals=not primals, **options))
+            found = run(program, replace(pattern, **options))
         except USERS as error:  # whatever a compiler raises beyond what it is asked to run
             found = Tested(0, (f"{type(error).__name__}: {error}",))
         report.uncaptured += found.raised is not None
         report.fired += bool(found.fired) and report.finding is None
         if found.differences:
-            report.finding = Finding(program, (*found.differences, f"with {options}"), "", "")
+            report.finding = Finding(program, found.differences, "", "", tuple(options.items()))
             raise Found
+        if report.finding is None:
+            on_example(report)
 
     with contextlib.suppress(Found):
         attempt()
