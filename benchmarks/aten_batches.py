@@ -39,7 +39,7 @@ BINARY: dict[str, Callable[..., Any]] = {
     "batch_aten_mul": torch.mul,
     "batch_aten_div": torch.div,
 }
-PATIENCE_S = 280
+PATIENCE_S = 200
 """How long a process waits for the others to have compiled."""
 
 
@@ -65,7 +65,7 @@ def cells(small: bool) -> list[Cell]:
     found += [Cell("normalization_aten_pass", "pieces", n) for n in (many, few)]
     found += [Cell(p, "inputs", many) for p in (*UNARY, *BINARY)]
     found += [Cell(p, w, few) for p in (*UNARY, *BINARY) for w in ("inputs", "results of products", "pieces of one tensor")]
-    found += [Cell(p, "results of products", few, True) for p in ("batch_aten_tanh", "batch_aten_mul")]
+    found += [Cell(p, "results of products", few, True) for p in ("batch_aten_add", "batch_aten_mul")]
     found.append(Cell("batch_linear_post_grad", "products", few, True))
     return found + [Cell("group_kernels", w, 8 if small else inductor_ir.WORKLOADS[w][1]) for w in inductor_ir.WORKLOADS]
 
@@ -206,6 +206,7 @@ def work(share: Sequence[Cell], device: str, compiled: Any, turn: Any, found: An
     for cell in share:
         try:
             ready.append(Measured(cell, device))
+            print(f"{cell.name}: compiled", file=sys.stderr, flush=True)
         except Exception as error:  # noqa: BLE001 - one cell must not cost the others
             found.put(f"| {cell.name} | failed: {type(error).__name__}: {str(error).splitlines()[0][:200]} |")
     try:
@@ -246,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         worker.start()
     going = jobs
     while going:
-        row = found.get(timeout=600)
+        row = found.get(timeout=PATIENCE_S * (10 if a.small else 2))
         going -= row is None
         if row is not None:
             print(row, flush=True)

@@ -17,8 +17,8 @@ from pathlib import Path
 
 PARTS: dict[str, tuple[list[str], int]] = {
     "activation_quantization": (["--json"], 200),
-    "aten_mm": (["--json"], 200),
-    "aten_batches": (["--json"], 330),
+    "aten_mm": (["--json"], 230),
+    "aten_batches": (["--json"], 300),
 }
 """The benchmarks in order: arguments, and seconds after which each is ended."""
 
