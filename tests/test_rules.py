@@ -117,7 +117,7 @@ def products(rule):
 
 
 def one_factor_padded_alone(rule):
-    x, y, z, more = products(rule)
+    x, _, z, more = products(rule)
     rule.equal("the product", rule.contract("mk,kn->mn", x, rule.narrow(z, 0, 0, x.axes[1])), rule.contract("mk,kn->mn", rule.pad(x, 1, more), z))
 
 

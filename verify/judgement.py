@@ -59,7 +59,8 @@ class Judgement:
             return self.fault.verdict
         if self.fuzz.finding is not None or any(c.blamed for c in self.runs):
             return "refuted"
-        if isinstance(self.proof.verdict, Proved) and self.fuzz.tried and not self.fuzz.fired:
+        tested = self.fuzz.tried or self.exactness == Exactness.LOSSY.name  # of which a bound is claimed that nothing but fuzzing checks
+        if isinstance(self.proof.verdict, Proved) and tested and not self.fuzz.fired:
             return "vacuous"
         return word(self.proof.verdict)
 

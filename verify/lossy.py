@@ -30,12 +30,13 @@ from optimus.capture import names
 from optimus.fp8 import FLUSHED, bound, fp8_decode, fp8_encode, fp8_step
 from optimus.journal import Journal
 from optimus.passes.activation_quantization import ActivationQuantization
+from optimus.pattern import Case
 from optimus.plan import Plan
 from optimus.quantization import Partitioner, copied, quantize
 from optimus.values import storage, tensor
 from verify.compare import USERS, Run, differences, observe
 from verify.differential import Comparison, quiet
-from verify.fuzzing import Finding, FuzzReport
+from verify.fuzzing import GRACE_S, Finding, FuzzReport
 from verify.quantizer import pattern_of, returning
 from verify.subject import Subject
 
@@ -230,8 +231,7 @@ def differential(subject: Subject, compilers: Sequence[str], device: str, most: 
         for number, (case, dynamic) in enumerate((c, d) for d in (False, True) for c in subject.cases):
             if number >= most:
                 break
-            sizes = (7, 8, 5, 6, 9) if dynamic else (6, 5, 8, 7, 9)
-            program = instantiate(case, dict(zip(names(case), sizes, strict=False)))
+            program = at_sizes(case, (7, 8, 5, 6, 9)) if dynamic else at_sizes(case)
             found = run(program, pattern, compiler, device, dynamic=dynamic)
             wrong = (*found.differences, *([] if found.raised is None else [f"the compiler alone raises {found.raised}"]))
             yield Comparison(case.name, compiler, dynamic, found.fired, wrong, ())
@@ -268,17 +268,53 @@ def hunt(
     """
     report = FuzzReport()
     start = time.monotonic()
-    number = seed_number
-    while report.finding is None and report.tried + report.skipped < max_examples and time.monotonic() < start + seconds:
+    number, listen = seed_number, on_example or (lambda _: None)
+    _first(subject, report, start + seconds, max_examples, listen, skip)
+    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, start + seconds):
         grounds = [(products(), True), (programs((*subject.cases, *subject.declines)), False), (programs(subject.cases), False), (programs(), True)]
         strategy, primals = grounds[(number - seed_number) % len(grounds)]
         examples = min(BATCH, max_examples - report.tried - report.skipped)
-        _batch(pattern_of(subject), strategy, primals, number, report, start + seconds, examples, skip, on_example or (lambda _: None))
+        _batch(pattern_of(subject), strategy, primals, number, report, start + seconds, examples, skip, listen)
         number += 1
         report.seconds = time.monotonic() - start
         if on_batch is not None:
             on_batch(report)
     return report
+
+
+def _over(report: FuzzReport, deadline: float) -> bool:
+    """Whether the time is up; a hunt that has seen nothing gets more."""
+    return time.monotonic() > deadline + (0 if report.fired else GRACE_S)
+
+
+def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
+    """Try every case as it stands."""
+    for case in subject.cases:
+        if report.tried + report.skipped >= most or _over(report, deadline) or report.finding is not None:
+            return
+        if report.skipped < skip:
+            report.skipped += 1
+            continue
+        report.finding = _judge(pattern_of(subject), at_sizes(case), report)
+        if report.finding is None:
+            on_example(report)
+
+
+def at_sizes(case: Case, sizes: Sequence[int] = (6, 5, 8, 7, 9)) -> Program:
+    """A case with numbers for its sizes."""
+    return instantiate(case, dict(zip(names(case), sizes, strict=False)))
+
+
+def _judge(pattern: ActivationQuantization, program: Program, report: FuzzReport, given: Sequence[tuple[str, Any]] = ()) -> Finding | None:
+    """Run one program, and count it unless a find is being shrunk."""
+    report.tried += report.finding is None
+    try:
+        found = run(program, replace(pattern, **dict(given)))
+    except USERS as error:  # whatever a compiler raises beyond what it is asked to run
+        found = Tested(0, (f"{type(error).__name__}: {error}",))
+    report.uncaptured += found.raised is not None
+    report.fired += bool(found.fired) and report.finding is None
+    return Finding(program, found.differences, "", "", tuple(given)) if found.differences else None
 
 
 OPTIONS = st.fixed_dictionaries({"quant_type": st.sampled_from(("float8_e5m2", "float8_e4m3fn")), "use_scaling": st.booleans()})
@@ -306,21 +342,14 @@ def _batch(
     )  # fmt: skip
     @given(strategy, OPTIONS)
     def attempt(program: Program, options: dict[str, Any]) -> None:
-        if time.monotonic() > deadline and report.finding is None:
+        if _over(report, deadline) and report.finding is None:
             return
         if report.skipped < skip:
             report.skipped += 1
             return
-        report.tried += report.finding is None
-        options = options | {"exclude_primals": not primals}
-        try:
-            found = run(program, replace(pattern, **options))
-        except USERS as error:  # whatever a compiler raises beyond what it is asked to run
-            found = Tested(0, (f"{type(error).__name__}: {error}",))
-        report.uncaptured += found.raised is not None
-        report.fired += bool(found.fired) and report.finding is None
-        if found.differences:
-            report.finding = Finding(program, found.differences, "", "", tuple(options.items()))
+        found = _judge(pattern, program, report, tuple((options | {"exclude_primals": not primals}).items()))
+        if found is not None:
+            report.finding = found
             raise Found
         if report.finding is None:
             on_example(report)

@@ -26,7 +26,6 @@ from verify.prover.terms import lifted
 from verify.semantics.logic import Index, Int, Part, Symbol
 from verify.verdict import ZEROS, Unknown, Vacuous, Verdict, in_words
 
-
 TIMES = Symbol("mul", ("any", "any"), (("self", "#1"), ("other", "#2")), result="any")
 """The product of two elements of one dtype, whichever it is."""
 
