@@ -11,6 +11,7 @@ from typing import Any
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from torch.fx import Graph, GraphModule, Node
 
+from optimus import fp8_inductor
 from optimus.caching import identity
 from optimus.fp8 import expansion, fp8_decode, fp8_encode, fp8_step
 from optimus.journal import Declined, Journal, Rewrite, source_line
@@ -213,6 +214,8 @@ class Partitioner(CustomPartitionerFn):
     plan: Plan
     record: Record = field(repr=False)
     previous: Any = None
+    expanded: bool = False
+    """Whether the forward graph gets operators of ATen too, for a compiler that is not Inductor, which has kernels for ours."""
 
     def __call__(self, gm: GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> tuple[GraphModule, GraphModule]:
         """See :class:`torch._inductor.custom_graph_pass.CustomPartitionerFn`."""
@@ -223,7 +226,7 @@ class Partitioner(CustomPartitionerFn):
         journal = Journal(plan=str(self.plan), nodes_before=_size(forward, backward))
         start = time.perf_counter()
         for pattern in patterns_of(self.plan):
-            forward, backward = _kept(forward, backward, kwargs, pattern, journal)
+            forward, backward = _kept(forward, backward, kwargs, pattern, journal, self.expanded)
         journal.seconds["all"] = time.perf_counter() - start
         journal.nodes_after = _size(forward, backward)
         journal.stopped = "every saved value was looked at"
@@ -244,14 +247,17 @@ def _restored(plan: str, previous: Any, _: str) -> Partitioner:
 
 
 def _kept(
-    forward: GraphModule, backward: GraphModule, given: dict[str, Any], pattern: ActivationQuantization, journal: Journal
+    forward: GraphModule, backward: GraphModule, given: dict[str, Any], pattern: ActivationQuantization, journal: Journal, expanded: bool
 ) -> tuple[GraphModule, GraphModule]:
     """Both graphs quantised; as they were where that raises."""
     before = len(journal.rewrites)
     try:
         found = quantize(forward, backward, given["num_fwd_outputs"], pattern, journal, given.get("static_lifetime_input_indices") or ())
         if found.names:
-            expand(found.forward)
+            if expanded:
+                expand(found.forward)
+            else:
+                fp8_inductor.register()
             expand(found.backward)
         return found.forward, found.backward
     except Exception as error:  # noqa: BLE001 - a pass never makes a compile fail

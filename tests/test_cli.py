@@ -15,7 +15,6 @@ import optimus
 from fuzz.program import Input, Program, Step, Var
 from optimus.passes.remove_split_with_size_one import RemoveSplitWithSizeOne
 from optimus.pattern import IR
-from optimus.plan import lower_patterns
 from tests.processes import environment
 from verify import commands
 from verify.cli import LEVELS, main, seconds
@@ -196,10 +195,9 @@ class TestLevels:
 
     @pytest.fixture
     def known(self, monkeypatch):
-        known = {p.name: p for p in (RemoveSplitWithSizeOne(), Other())}
+        known = {p.name: p for p in (RemoveSplitWithSizeOne(), Other(), Lower())}
         monkeypatch.setattr(commands, "patterns", lambda: known)
-        monkeypatch.setattr(commands, "lower_patterns", lambda: {"lower_level": Lower()})
-        return [*known, "lower_level"]
+        return list(known)
 
     @pytest.fixture
     def judged(self, monkeypatch):
@@ -229,7 +227,7 @@ class TestLevels:
         assert judged == known[:2]
 
     def test_registered_patterns(self, judged, capsys):
-        everything = [*optimus.patterns().values(), *lower_patterns().values()]
+        everything = list(optimus.patterns().values())
         main(["--all"])
         assert judged == [p.name for p in everything if p.ir is not IR.INDUCTOR]
         judged.clear()
@@ -242,7 +240,8 @@ class TestLevels:
 
     @pytest.mark.parametrize("command", [["list"], ["--all"]])
     def test_an_empty_selection_is_a_usage_error(self, known, monkeypatch, capsys, command):
-        monkeypatch.setattr(commands, "lower_patterns", dict)
+        higher = {p.name: p for p in (RemoveSplitWithSizeOne(), Other())}
+        monkeypatch.setattr(commands, "patterns", lambda: higher)
         message = refused(capsys, *command, "--ir", "inductor")
         assert "--ir inductor: no pattern reads graphs of this level; accepted are those of torch, aten" in message
 

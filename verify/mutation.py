@@ -182,9 +182,12 @@ def _executed(module: ModuleType, source: str) -> None:
 
 def ask(pattern: Pattern, budget_s: float, every: bool) -> list[tuple[str, str]]:
     """The witnesses that object to ``pattern``, in order, each with what it says. ``every``: do not stop at the first."""
+    from verify import quantizer
     from verify.rules import rule_subject
+    from verify.subject import PatternSubject
 
-    subject = rule_subject(pattern)
+    plain = PatternSubject(pattern)
+    subject = plain if quantizer.concerns(plain) else rule_subject(pattern)
     found: list[tuple[str, str]] = []
     for witness in WITNESSES:
         said = _asked(witness, subject, budget_s)
@@ -197,14 +200,16 @@ def ask(pattern: Pattern, budget_s: float, every: bool) -> list[tuple[str, str]]
 
 def _asked(witness: str, subject: Any, budget_s: float) -> str | None:
     """What a witness objects to; None if to nothing."""
-    from verify.differential import differential
+    from verify import quantizer
     from verify.edges import prove_edges
-    from verify.fuzzing import hunt
+    from verify.hunting import differential, hunt
     from verify.proof import proofs
     from verify.rules import vet
     from verify.verdict import Proved, explain
 
     if witness == "cases":
+        if quantizer.concerns(subject):
+            return quantizer.misfired(subject)
         fault = vet(subject)
         return None if fault is None else str(fault)
     if witness == "proof":

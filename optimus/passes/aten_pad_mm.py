@@ -11,6 +11,7 @@ from optimus.passes._aten import aten
 from optimus.passes._products import ZERO_FACTOR, Product, number, product_of
 from optimus.pattern import IR, Decline, Exactness, Match, VerticalPattern, at_least, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Number, Rule, Tensor
 from optimus.state import GraphState
 from optimus.values import Size, same_size, tensor
 
@@ -117,6 +118,24 @@ class PadAtenMm(VerticalPattern):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "k_threshold_to_pad", 1)
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """A product of two matrices, alone and with a matrix added, padded along all three of its dimensions."""
+        rows, inner, columns = (rule.number(name) for name in ("rows", "inner", "columns"))
+        more_rows, more_inner, more_columns = (rule.number(f"more_{name}") for name in ("rows", "inner", "columns"))
+        x, y, b = rule.tensor("x", rows, inner), rule.tensor("y", inner, columns), rule.tensor("b", rows, columns)
+
+        def padded(x: Tensor, first: Number, second: Number) -> Tensor:
+            return rule.pad(rule.pad(x, 0, first), 1, second)
+
+        def asked_for(x: Tensor) -> Tensor:
+            return rule.narrow(rule.narrow(x, 0, 0, rows), 1, 0, columns)
+
+        product, larger = "mk,kn->mn", (padded(x, more_rows, more_inner), padded(y, more_inner, more_columns))
+        rule.equal("the product", rule.contract(product, x, y), asked_for(rule.contract(product, *larger)))
+        added = rule.apply("add", rule.contract(product, *larger), padded(b, more_rows, more_columns))
+        rule.equal("the product and what is added", rule.apply("add", rule.contract(product, x, y), b), asked_for(added))
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         found = product_of(node)
