@@ -32,7 +32,10 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "e5m2, scaled": {"quant_type": "float8_e5m2"},
     "e4m3, scaled": {"quant_type": "float8_e4m3fn"},
     "e5m2, not scaled": {"quant_type": "float8_e5m2", "use_scaling": False},
+    "e5m2, scaled, from 100 MiB on": {"size_in_mb": 100},
+    "e5m2, scaled, exponents too": {"exponents": True},
 }
+"""Options beside ``size_in_mb`` of :class:`Shape`, where none is given."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from optimus import fp8_inductor
 from optimus.caching import identity
+from optimus.exponents import exponents
 from optimus.fp8 import expansion, fp8_decode, fp8_encode, fp8_step
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.passes.activation_quantization import ActivationQuantization
@@ -53,7 +54,7 @@ def quantize(
     held = [n for n in returned[:outputs] if isinstance(n, Node)]
     given = list(forward.graph.find_nodes(op="placeholder"))
     fixed = frozenset(given[k] for k in static if k < len(given))
-    answers = pattern.choose(tensors, held, fixed)
+    answers = pattern.choose(tensors, held, fixed, exponents(backward.graph))
     names = [n.name for n in answers if isinstance(n, Node)]
     _tell(journal, pattern, tensors, answers)
     if not names:
