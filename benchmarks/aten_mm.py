@@ -31,7 +31,7 @@ BLOCK = 1 << 20
 """Rows or summands in one block of a float64 product."""
 
 PAD, DECOMPOSE = "pad_aten_mm_pass", "decompose_mm_pass"
-PADDED = Plan.of((PAD, {"everywhere": True, "k_threshold_to_pad": 1}))
+PADDED = Plan.of((PAD, {"everywhere": True, "k_threshold_to_pad": 0}))
 WHOLE = Plan.of((DECOMPOSE, {"max_written_out": 0, "cpu_max_first_dimension_decomposition": 1 << 30}))
 WRITTEN = Plan.of((DECOMPOSE, {"max_written_out": 32, "cpu_max_first_dimension_decomposition": 1 << 30}))
 

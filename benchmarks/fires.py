@@ -24,6 +24,7 @@ import torch
 import optimus
 from benchmarks.models import ENCODERS, make
 from optimus.capture import capture
+from optimus.plan import on_graphs
 
 Factory = Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]
 
@@ -37,7 +38,7 @@ MODELS: dict[str, Factory] = {
 }
 
 
-PLAN = optimus.Plan(tuple(p for p in optimus.patterns().values() if not p.judged_with))
+PLAN = optimus.Plan(tuple(p for p in on_graphs() if not p.judged_with))
 
 
 def fires(factory: Factory) -> tuple[int, int, Counter[str], Counter[str]]:

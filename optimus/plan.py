@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from optimus.pattern import IR, Pattern
+from optimus.pattern import IR, HorizontalPattern, Pattern, VerticalPattern
 
 Step = Pattern | str | tuple[str, Mapping[str, Any]]
 
@@ -134,6 +134,11 @@ def patterns() -> Mapping[str, Pattern]:
 def provable() -> list[Pattern]:
     """Every pattern but those of Inductor-IR, of which nothing can be proved, and which programs of operators do not reach."""
     return [p for p in patterns().values() if p.ir is not IR.INDUCTOR]
+
+
+def on_graphs() -> list[Pattern]:
+    """Every pattern that the engine runs, on graphs of operators: not at the partitioner, nor on scheduler nodes."""
+    return [p for p in patterns().values() if isinstance(p, (HorizontalPattern, VerticalPattern))]
 
 
 def default_plan() -> Plan:

@@ -236,15 +236,15 @@ class Partitioner(CustomPartitionerFn):
 
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with the plan, its options and code, and the partitioner in front; see :func:`optimus.caching.identity`."""
-        return identity(self.plan, self.previous)
+        return identity(self.plan, self.previous) + (":expanded" if self.expanded else "")
 
     def __reduce__(self) -> Any:
         """Inductor pickles its configuration into the cache key, so that only what matters may be in it."""
-        return _restored, (self.plan.to_json(), self.previous, self.uuid())
+        return _restored, (self.plan.to_json(), self.previous, self.expanded, self.uuid())
 
 
-def _restored(plan: str, previous: Any, _: str) -> Partitioner:
-    return Partitioner(Plan.from_json(plan), lambda _: None, previous)
+def _restored(plan: str, previous: Any, expanded: bool, _: str) -> Partitioner:
+    return Partitioner(Plan.from_json(plan), lambda _: None, previous, expanded)
 
 
 def _kept(

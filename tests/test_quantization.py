@@ -395,6 +395,27 @@ class TestProduction:
         assert torch.equal(loss, model(x).sum())
         assert any(j.fired(NAME) for j in optimus.journals())
 
+    def test_outputs_have_the_same_bits_in_half_precision(self):
+        """Through Inductor, which keeps bfloat16 wider inside a kernel: what is encoded must not change what is fused with what."""
+
+        def block(x, up, down):
+            h = x + torch.mm(F.gelu(torch.mm(F.layer_norm(x, (64,)), up)), down)
+            h = h + F.silu(F.layer_norm(h, (64,))) * torch.sigmoid(h)
+            return torch.tanh(h) * 2 + F.softmax(h, -1)
+
+        def run(*patterns):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            x, up, down = (torch.randn(shape).mul(0.2).bfloat16().requires_grad_() for shape in ((32, 64), (64, 128), (128, 64)))
+            with inductor.patch(force_disable_caches=True):
+                found = optimus.compile(block, plan=Plan(patterns))(x, up, down)
+            found.sum().backward()
+            return found.detach()
+
+        optimus.clear_journals()
+        assert torch.equal(run(ANY), run())
+        assert any(len(r.outputs) and not r.outputs[0].startswith("mm") for j in optimus.journals() for r in j.rewrites)
+
     def test_a_compiler_that_cannot(self):
         torch._dynamo.reset()
         run = torch.compile(nn.Linear(3, 3), backend="optimus", options={"enable": [NAME], "compiler": "eager"})
@@ -427,6 +448,7 @@ class TestProduction:
         others = [replace(ANY, size_in_mb=1), replace(ANY, allowed_dtypes="float32"), replace(ANY, quant_type="float8_e4m3fn")]
         others += [replace(ANY, use_scaling=False), replace(ANY, exclude_primals=False), replace(ANY, quantize_dynamic_shape=True)]
         keys = [key(ANY), *map(key, others), key(ANY, Partitioner(Plan(), lambda _: None))]
+        keys.append(Partitioner(Plan((ANY,)), lambda _: None, expanded=True).uuid())
         assert len(set(keys)) == len(keys)
         assert key(ANY) == key(replace(ANY))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import optimus
+from optimus.plan import on_graphs
 from tests.processes import environment
 from verify.cli import UsageError, main
 from verify.judgement import judge
@@ -224,7 +225,7 @@ class TestVetting:
         lines = done.stderr.strip().splitlines()
         assert lines[-1] == "optimus-verify: bad_rule.find() hangs: it did not come back within 2 s and takes no interrupt"
 
-    @pytest.mark.parametrize("pattern", list(optimus.patterns().values()), ids=lambda p: p.name)
+    @pytest.mark.parametrize("pattern", on_graphs(), ids=lambda p: p.name)
     def test_registered_patterns_behave(self, pattern):
         assert vet(rule_subject(pattern)) is None
 

@@ -87,10 +87,10 @@ def scores(x, w):
 class ActivationQuantization(Pattern):
     """``saved(t); use(t)  ->  saved(encode(t, step(t)), step(t)); use(decode(encode(t, step(t)), step(t)))``
 
-    What the forward pass saves for the backward pass is kept in 8-bit floating point. Outputs are those of the same graph of
-    operators, bit by bit where each is rounded as in eager (a compiler that keeps float16 and bfloat16 wider inside a kernel rounds by
-    what it fuses, which another output changes); gradients are those that the same backward pass computes from saved values each of which is off by at most the bound
-    that :mod:`optimus.fp8` states. Infinities and NaN are kept, so that what is finite in eager stays finite.
+    What the forward pass saves for the backward pass is kept in 8-bit floating point. Outputs are those of the same graph, bit by bit:
+    Inductor compiles the encoding to kernels of its own, behind a value that is written to memory as it is where it is saved. Gradients
+    are those that the same backward pass computes from saved values each of which is off by at most the bound that
+    :mod:`optimus.fp8` states. Infinities and NaN are kept, so that what is finite in eager stays finite.
 
     Sound because the forward pass is only added to, and the backward pass reads a saved value through one name. Stops at what
     the caller holds: outputs and whatever lies in their memory, parameters, and (``exclude_primals``) inputs, whose

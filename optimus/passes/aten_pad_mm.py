@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus.passes._aten import aten
@@ -59,6 +60,11 @@ def aligned(x, y):
     return torch.mm(x, y)
 
 
+@declines("padded", "m, 7", "7, 5")
+def padded_already(x, y):
+    return torch.mm(F.pad(x, (0, 1)), F.pad(y, (0, 3, 0, 1)))[:, :5]
+
+
 @declines("kernel", "m, 7: float64", "7, 5: float64")
 def double_precision(x, y):
     return torch.mm(x, y)
@@ -103,21 +109,22 @@ class PadAtenMm(VerticalPattern):
     requirements = {
         "kernel": "the result is float32, float16 or bfloat16, and on a CUDA device",
         "zero_factor": ZERO_FACTOR,
+        "padded": "no factor is padded already, as Inductor does by itself (shape_padding) where it measures a gain",
         "extents": "the number of columns, of summands, or of rows stored side by side is known, and no multiple of 16 bytes",
-        "long_sum": "there are at least k_threshold_to_pad summands, and no more rows or columns than that",
+        "long_sum": "there are at least k_threshold_to_pad summands, and no more rows or columns than summands",
     }
     cases = (product, transposed, stored_along_its_rows, batched, with_a_vector, with_a_column, batched_with_a_matrix)
-    declines = (aligned, double_precision, short_sum, wide_result, times_zero)
+    declines = (aligned, padded_already, double_precision, short_sum, wide_result, times_zero)
     judged_with = {"everywhere": True, "k_threshold_to_pad": 4}
 
     k_threshold_to_pad: int = 8388608
-    """The fewest summands for which padding is worth its copies."""
+    """The fewest summands for which padding is worth its copies; 0 pads whatever the number, and however many rows and columns there are."""
     everywhere: bool = False
     """Also on devices that gain nothing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(self, "k_threshold_to_pad", 1)
+        at_least(self, "k_threshold_to_pad", 0)
 
     @staticmethod
     def general(rule: Rule) -> None:
@@ -147,12 +154,16 @@ class PadAtenMm(VerticalPattern):
             return Decline("zero_factor")
         padding = _padding(found)
         if not any(padding):
+            if any(factor.target is aten.constant_pad_nd.default for factor in (found.left, found.right)):
+                return Decline("padded", f"to {found.rows}, {found.inner} and {found.columns}")
             return Decline("extents", f"{found.rows}, {found.inner} and {found.columns}")
         if not self._long(found):
             return Decline("long_sum", f"{found.inner} summands, {found.rows} rows, {found.columns} columns")
         return Match((node,), node, (found, padding))
 
     def _long(self, found: Product) -> bool:
+        if not self.k_threshold_to_pad:
+            return True
         inner = number(found.inner)
         sides = [known for side in (found.rows, found.columns) if (known := number(side)) is not None]
         return inner is not None and inner >= self.k_threshold_to_pad and all(side <= inner for side in sides)
