@@ -103,14 +103,15 @@ class DecomposeMm(VerticalPattern):
     it. ``alpha`` and ``beta`` scale the sum and what is added before that; a ``beta`` of 0 adds nothing, be it NaN. Stops at large
     sizes, and at other dtypes.
 
-    Off by default, until its gain is measured. What is small differs between devices: on CUDA devices a first dimension of at least
-    ``min_first_dimension_decomposition`` and others below ``max_other_dimension_decomposition`` (two of three for ``bmm``), elsewhere
-    a first dimension of at most ``cpu_max_first_dimension_decomposition`` and others of at most ``cpu_max_other_dimension_decomposition``.
+    What is small differs between devices: on CUDA devices a first dimension of at least ``min_first_dimension_decomposition`` and others
+    below ``max_other_dimension_decomposition`` (two of three for ``bmm``), elsewhere a first dimension of at most
+    ``cpu_max_first_dimension_decomposition`` and others of at most ``cpu_max_other_dimension_decomposition``. Measured through Inductor on an
+    H200, with ``relu`` behind: 1.2 to 24 times as fast on eight shapes of the paper's kind. On a CPU (float32, one row): 1.1 times
+    as fast for 64 x 64, 0.9 for 512 x 512, 0.2 for 2048 x 2048.
     """
 
     name = "decompose_mm_pass"
     ir = IR.ATEN
-    by_default = False
     anchors = frozenset({"mm", "bmm", "addmm"})
     exactness = Exactness.REASSOCIATES
     requirements = {
@@ -131,10 +132,11 @@ class DecomposeMm(VerticalPattern):
     """On CUDA devices: other dimensions are shorter."""
     cpu_max_first_dimension_decomposition: int = 1
     """Elsewhere: the greatest extent of the first dimension."""
-    cpu_max_other_dimension_decomposition: int = 2048
-    """Elsewhere: the greatest extent of other dimensions."""
-    max_written_out: int = 16
-    """A sum of at most so many terms is written as additions, of which a compiler makes a plain loop, and no reduction of short rows."""
+    cpu_max_other_dimension_decomposition: int = 64
+    """Elsewhere: the greatest extent of other dimensions (2048 in the paper; see above)."""
+    max_written_out: int = 32
+    """A sum of at most so many terms is written as additions, of which a compiler makes a plain loop, and no reduction of short rows (which was
+    half as fast as the product itself for 8 terms of bfloat16 on an H200)."""
     skip_dynamic_shape_dim_check: bool = False
     """Take extents that are not known for such that it pays."""
 
