@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from optimus.modes import autocast_nesting
 from verify import cache
@@ -16,6 +17,14 @@ def _no_proof_from_elsewhere(monkeypatch):
     """Nothing is taken from the user's cache, or from another test's."""
     monkeypatch.setenv(cache.FOLDER, "none")
     cache._shared.cache_clear()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_compiled_is_kept() -> Iterator[None]:
+    """PyTorch keeps what it compiled, and what operators make of fakes, for as long as the process lives."""
+    yield
+    torch._dynamo.reset()
+    FakeTensorMode.cache_clear()
 
 
 def ambient() -> dict[str, object]:
