@@ -31,6 +31,7 @@ def _less_beside_the_work() -> Iterator[None]:
         if hasattr(torch._dynamo.guards, "profile_guard_manager"):
             patch.setattr(torch._dynamo.guards, "profile_guard_manager", lambda *_: 0.0)
         yield
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
