@@ -15,7 +15,7 @@ import optimus
 from fuzz.program import Input, Program, Step, Var
 from optimus.passes.remove_split_with_size_one import RemoveSplitWithSizeOne
 from optimus.pattern import IR
-from tests.processes import environment
+from tests.processes import environment, python
 from verify import commands
 from verify.cli import LEVELS, main, seconds
 from verify.fuzzing import Finding, FuzzReport
@@ -169,9 +169,7 @@ class TestRefusals:
 
     def test_as_a_module(self):
         for name in ("verify", "verify.cli"):
-            done = subprocess.run(
-                [sys.executable, "-m", name, "explain", "batch_tan"], capture_output=True, text=True, env=environment(), check=False
-            )
+            done = python("-m", name, "explain", "batch_tan", env=environment())
             assert done.returncode == 2
             assert done.stderr.startswith("optimus-verify: unknown pattern 'batch_tan'")
 
@@ -280,7 +278,7 @@ class TestJudge:
         assert judgement.verdict == "refuted"
         folder = commands.save_finding(judgement)
         assert commands.save_finding(judgement) == folder
-        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, env=environment(), check=False)
+        done = python(str(folder / "replay.py"), env=environment())
         assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 0 rewrites"), done.stderr
 
     def test_a_find_is_kept_with_options_and_symbols(self, here):
@@ -292,7 +290,7 @@ class TestJudge:
         )
         text = (folder / "replay.py").read_text()
         assert "options={'threshold_to_cat': 2}, dynamic=True" in text
-        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, env=environment(), check=False)
+        done = python(str(folder / "replay.py"), env=environment())
         assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 1 rewrites"), done.stderr
 
 
