@@ -73,6 +73,7 @@ ASKED = """
 import sys
 from optimus.plan import lookup
 from verify import quantizer
+from verify.branches import sources
 from verify.mutation import _asked, mutated, mutants
 from verify.rules import rule_subject
 from verify.subject import PatternSubject
