@@ -398,23 +398,27 @@ class TestProduction:
     def test_outputs_have_the_same_bits_in_half_precision(self):
         """Through Inductor, which keeps bfloat16 wider inside a kernel: what is encoded must not change what is fused with what."""
 
-        def block(x, up, down):
-            h = x + torch.mm(F.gelu(torch.mm(F.layer_norm(x, (64,)), up)), down)
-            h = h + F.silu(F.layer_norm(h, (64,))) * torch.sigmoid(h)
-            return torch.tanh(h) * 2 + F.softmax(h, -1)
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.down, self.first, self.second = nn.Linear(64, 256), nn.Linear(256, 64), nn.LayerNorm(64), nn.LayerNorm(64)
+
+            def forward(self, x):
+                h = x + self.down(F.gelu(self.up(self.first(x))))
+                h = h + F.silu(self.second(h)) * torch.sigmoid(h)
+                return torch.tanh(h) * 2 + F.softmax(h, -1)
 
         def run(*patterns):
             torch._dynamo.reset()
             torch.manual_seed(0)
-            x, up, down = (torch.randn(shape).mul(0.2).bfloat16().requires_grad_() for shape in ((32, 64), (64, 128), (128, 64)))
+            model = nn.Sequential(Block(), Block()).bfloat16()
+            x = torch.randn(32, 64).bfloat16().requires_grad_()
             with inductor.patch(force_disable_caches=True):
-                found = optimus.compile(block, plan=Plan(patterns))(x, up, down)
-            found.sum().backward()
-            return found.detach()
+                return optimus.compile(model, plan=Plan(patterns))(x).detach()
 
         optimus.clear_journals()
         assert torch.equal(run(ANY), run())
-        assert any(len(r.outputs) and not r.outputs[0].startswith("mm") for j in optimus.journals() for r in j.rewrites)
+        assert sum(j.counts()[NAME] for j in optimus.journals()) > 4
 
     def test_a_compiler_that_cannot(self):
         torch._dynamo.reset()

@@ -171,13 +171,24 @@ def mutated(pattern: Pattern, file: Path, source: str) -> Pattern:
     cls = type(pattern)
     order = [sys.modules[c.__module__] for c in reversed(cls.__mro__) if issubclass(c, Pattern) and c.__module__ != Pattern.__module__]
     for module in dict.fromkeys(order):
+        before = {name: kind for name, kind in vars(module).items() if isinstance(kind, type) and kind.__module__ == module.__name__}
         _executed(module, source if Path(str(module.__file__)) == file else Path(str(module.__file__)).read_text())
+        _known_everywhere({id(kind): vars(module)[name] for name, kind in before.items() if name in vars(module)})
     made: Pattern = getattr(sys.modules[cls.__module__], cls.__name__)(**pattern.options())
     return made
 
 
 def _executed(module: ModuleType, source: str) -> None:
     exec(compile(source, str(module.__file__), "exec"), module.__dict__)
+
+
+def _known_everywhere(changed: dict[int, type]) -> None:
+    """Give every module of ours that imported a class the changed one, by which patterns of some kinds are known. ``changed``: by the old one."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in ("optimus", "fuzz", "verify"):
+            for called, given in list(vars(module).items()):
+                if id(given) in changed:
+                    setattr(module, called, changed[id(given)])
 
 
 def ask(pattern: Pattern, budget_s: float, every: bool) -> list[tuple[str, str]]:
