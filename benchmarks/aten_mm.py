@@ -1,10 +1,11 @@
 """Padding and decomposition of matrix products on a GPU: time before and after, the kernels that run, and the error.
 
-``python -m benchmarks.aten_mm [--json FILE] [--only TEXT]``
+``python -m benchmarks.aten_mm [--small] [--json FILE] [--only TEXT]``
 
-Each shape is compiled by Inductor alone and behind the pattern. Times are medians of CUDA events. Kernels are those that the
-profiler sees in one call. Errors are the largest element-wise distances from a product in float64, that of eager beside
-them; where the float64 factors would not fit beside the others, rows are compared in blocks.
+Each shape runs in eager and is compiled several ways: by Inductor alone, with and without its own padding (``shape_padding``), and
+behind the pattern. Times are medians of CUDA events. Kernels are those that the profiler sees in one call. Errors are the largest
+element-wise distances from a product in float64, as multiples of that of eager; where the float64 factors would not fit beside the others,
+rows are compared in blocks. ``--small`` runs little shapes on the CPU, without kernels, to see that everything works.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import json
 import statistics
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,14 +23,28 @@ from typing import Any
 import torch
 
 import optimus
+from benchmarks.inductor_ir import apart
 from optimus.plan import Plan
 
 REPEATS, WARM_UP = 20, 5
 BLOCK = 1 << 20
 """Rows or summands in one block of a float64 product."""
 
-PAD = Plan.of(("pad_aten_mm_pass", {"everywhere": True, "k_threshold_to_pad": 1}))
-DECOMPOSE = Plan.of("decompose_mm_pass")
+PAD, DECOMPOSE = "pad_aten_mm_pass", "decompose_mm_pass"
+PADDED = Plan.of((PAD, {"everywhere": True, "k_threshold_to_pad": 0}))
+WHOLE = Plan.of((DECOMPOSE, {"max_written_out": 0, "cpu_max_first_dimension_decomposition": 1 << 30}))
+WRITTEN = Plan.of((DECOMPOSE, {"max_written_out": 32, "cpu_max_first_dimension_decomposition": 1 << 30}))
+
+WAYS: dict[str, dict[str, tuple[Plan, dict[str, Any]]]] = {
+    PAD: {
+        "Inductor that does not pad": (Plan(), {"shape_padding": False}),
+        "Inductor": (Plan(), {}),
+        "padded by us alone": (PADDED, {"shape_padding": False}),
+        "padded by us behind Inductor": (PADDED, {}),
+    },
+    DECOMPOSE: {"Inductor": (Plan(), {}), "as a reduction": (WHOLE, {}), "written out": (WRITTEN, {})},
+}
+"""How each shape is compiled, by pattern: a plan, and options of Inductor."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +55,14 @@ class Shape:
     inner: int
     columns: int
     dtype: str
-    plan: Plan = field(repr=False)
+    pattern: str
     batch: int = 0
 
     @property
     def name(self) -> str:
         """Pattern, shape and dtype."""
         lead = f"{self.batch}, " if self.batch else ""
-        return f"{self.plan.steps[0].name} {self.dtype} [{lead}{self.rows}, {self.inner}] x [{lead}{self.inner}, {self.columns}]"
+        return f"{self.pattern} {self.dtype} [{lead}{self.rows}, {self.inner}] x [{lead}{self.inner}, {self.columns}]"
 
 
 SHAPES = (
@@ -69,9 +85,32 @@ SHAPES = (
 )
 
 
+SMALL = (
+    Shape(2, 1021, 13, "bfloat16", PAD),
+    Shape(5, 33, 9, "float32", PAD, batch=3),
+    Shape(300, 4, 2, "float32", DECOMPOSE),
+    Shape(300, 8, 8, "bfloat16", DECOMPOSE),
+    Shape(300, 31, 5, "bfloat16", DECOMPOSE),
+    Shape(8, 8, 8, "bfloat16", DECOMPOSE, batch=16),
+)
+
+
 def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The product, and something behind it that may be fused with it."""
     return torch.relu(torch.bmm(x, y) if x.dim() == 3 else torch.mm(x, y))
+
+
+@dataclass
+class Way:
+    """What was measured of one way. ``declined``: the reasons that the pattern gave."""
+
+    name: str
+    ms: float
+    error: float
+    fired: int = 0
+    declined: list[str] = field(default_factory=list)
+    kernels: list[str] = field(default_factory=list)
+    compile_s: float = 0.0
 
 
 @dataclass
@@ -79,54 +118,50 @@ class Result:
     """What was measured of one shape. Times are in milliseconds, errors absolute."""
 
     shape: str
-    fired: int
-    eager_ms: float
-    before_ms: float
-    after_ms: float
-    error_eager: float
-    error_before: float
-    error_after: float
-    kernels_before: list[str]
-    kernels_after: list[str]
+    ways: list[Way]
     peak_gib: float
 
     def __str__(self) -> str:
-        factor = self.error_after / self.error_eager if self.error_eager else float("inf") if self.error_after else 1.0
-        return (
-            f"{self.shape}: {self.fired} rewrites; eager {self.eager_ms:.3f} ms, Inductor {self.before_ms:.3f} ms, with us {self.after_ms:.3f} ms "
-            f"({self.before_ms / self.after_ms:.2f}x); error {self.error_after:.2e}, {factor:.2f} times eager's; {self.peak_gib:.1f} GiB\n"
-            f"  kernels before: {', '.join(self.kernels_before)}\n  kernels after: {', '.join(self.kernels_after)}"
-        )
+        eager = self.ways[0]
+        lines = [f"{self.shape}: eager {eager.ms:.3f} ms, error {eager.error:.2e}; {self.peak_gib:.1f} GiB"]
+        for way in self.ways[1:]:
+            factor = way.error / eager.error if eager.error else float("inf") if way.error else 1.0
+            told = f"; {way.fired} rewrites" if way.fired else f"; declined: {', '.join(way.declined)}" if way.declined else ""
+            lines.append(
+                f"  {way.name}: {way.ms:.3f} ms ({eager.ms / way.ms:.2f}x eager), error {factor:.2f} times eager's, "
+                f"compiled in {way.compile_s:.1f} s{told}; kernels: {', '.join(way.kernels)}"
+            )
+        return "\n".join(lines)
 
 
-def measure(shape: Shape) -> Result:
-    """Run one shape in eager, through Inductor, and through Inductor behind the pattern."""
-    torch.cuda.reset_peak_memory_stats()
-    x, y = _factors(shape)
+def measure(shape: Shape, device: str) -> Result:
+    """Run one shape in eager, and each way that it is compiled."""
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    x, y = _factors(shape, device)
     exact = _exact(x, y)
-    optimus.clear_journals()
     torch._dynamo.reset()
     with torch.no_grad(), torch._inductor.config.patch(force_disable_caches=True):
-        alone = torch.compile(product)
-        eager, before = product(x, y), alone(x, y)
-        ours = optimus.compile(product, plan=shape.plan)
-        after = ours(x, y)
-        errors = [float((found.double() - exact).abs().max()) for found in (eager, before, after)]
-        del eager, before, after
-        times = [_time(call, x, y) for call in (product, alone, ours)]
-        kernels = [_kernels(call, x, y) for call in (alone, ours)]
-    fired = sum(len(journal.rewrites) for journal in optimus.journals())
-    peak = torch.cuda.max_memory_allocated() / 2**30
-    return Result(shape.name, fired, *times, *errors, *kernels, peak)
+        ways = [Way("eager", _time(product, x, y), float((product(x, y).double() - exact).abs().max()))]
+        for name, (plan, options) in WAYS[shape.pattern].items():
+            optimus.clear_journals()
+            call = optimus.compile(apart(product), plan=plan, options=dict(options))
+            start = time.perf_counter()
+            error = float((call(x, y).double() - exact).abs().max())
+            seconds = time.perf_counter() - start
+            fired = sum(len(journal.rewrites) for journal in optimus.journals())
+            declined = [f"{d.reason} ({d.detail})" for journal in optimus.journals() for d in journal.declined]
+            ways.append(Way(name, _time(call, x, y), error, fired, declined, _kernels(call, x, y), seconds))
+    return Result(shape.name, ways, torch.cuda.max_memory_allocated() / 2**30 if device == "cuda" else 0.0)
 
 
-def _factors(shape: Shape) -> tuple[torch.Tensor, torch.Tensor]:
+def _factors(shape: Shape, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     dtype: torch.dtype = getattr(torch, shape.dtype)
-    generator = torch.Generator("cuda").manual_seed(0)
+    generator = torch.Generator(device).manual_seed(0)
     lead = (shape.batch,) if shape.batch else ()
 
     def draw(*sizes: int) -> torch.Tensor:
-        return torch.randn(*lead, *sizes, device="cuda", dtype=dtype, generator=generator)
+        return torch.randn(*lead, *sizes, device=device, dtype=dtype, generator=generator)
 
     return draw(shape.rows, shape.inner), draw(shape.inner, shape.columns)
 
@@ -148,6 +183,12 @@ def _time(call: Callable[..., Any], *inputs: torch.Tensor) -> float:
     for _ in range(WARM_UP):
         call(*inputs)
     found = []
+    if not inputs[0].is_cuda:
+        for _ in range(REPEATS):
+            began = time.perf_counter()
+            call(*inputs)
+            found.append(1000 * (time.perf_counter() - began))
+        return statistics.median(found)
     for _ in range(REPEATS):
         start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
@@ -159,7 +200,9 @@ def _time(call: Callable[..., Any], *inputs: torch.Tensor) -> float:
 
 
 def _kernels(call: Callable[..., Any], *inputs: torch.Tensor) -> list[str]:
-    """The names of the kernels that one call launches, in order."""
+    """The names of the kernels that one call launches, in order; none on a CPU."""
+    if not inputs[0].is_cuda:
+        return []
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         call(*inputs)
         torch.cuda.synchronize()
@@ -171,19 +214,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", metavar="FILE", help="write the results here too")
     parser.add_argument("--only", default="", metavar="TEXT", help="only shapes whose name contains this, such as decompose")
+    parser.add_argument("--small", action="store_true", help="little shapes, on the CPU")
     arguments = parser.parse_args(argv)
-    if not torch.cuda.is_available():
-        print("benchmarks.aten_mm: PyTorch sees no CUDA GPU; accepted is a machine with one", file=sys.stderr)
+    if not arguments.small and not torch.cuda.is_available():
+        print("benchmarks.aten_mm: PyTorch sees no CUDA GPU; accepted is a machine with one, and --small", file=sys.stderr)
         return 2
     results = []
-    for shape in SHAPES:
-        if arguments.only in shape.name:
-            results.append(measure(shape))
-            print(results[-1], flush=True)
+    device = "cpu" if arguments.small else "cuda"
+    name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
+    print(f"PyTorch {torch.__version__}, {name}, optimus {optimus.__version__}", flush=True)
+    for shape in SMALL if arguments.small else SHAPES:
+        if arguments.only not in shape.name:
+            continue
+        results.append(measure(shape, device))
+        print(results[-1], flush=True)
+        if device == "cuda":
             torch.cuda.empty_cache()
-    if arguments.json:
-        versions = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
-        Path(arguments.json).write_text(json.dumps({"versions": versions, "results": [asdict(r) for r in results]}, indent=1))
+        if arguments.json:
+            versions = {"torch": torch.__version__, "device": name}
+            Path(arguments.json).write_text(json.dumps({"versions": versions, "results": [asdict(r) for r in results]}, indent=1))
     return 0
 
 

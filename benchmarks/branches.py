@@ -21,8 +21,10 @@ import torch
 
 import optimus
 from fuzz.templates import captured
+from optimus.plan import provable
 from verify.branches import LEAST, FileBranches, branches_taken, sources, together
-from verify.fuzzing import FuzzReport, hunt
+from verify.fuzzing import FuzzReport
+from verify.hunting import hunt
 from verify.judgement import fuzzed
 from verify.subject import PatternSubject
 from verify.unreached import UNREACHED
@@ -45,7 +47,7 @@ def faults(files: Sequence[FileBranches], names: Sequence[str]) -> list[str]:
     """What is wrong with the branches of all files."""
     found = [f"{f.name}: {f.share:.0%} of the branches taken, less than {LEAST:.0%}" for f in files if f.share < LEAST]
     found += [f"{f.name}, line {m}: not taken, and nobody has said why" for f in files for m in f.unexplained]
-    if set(names) == set(optimus.patterns()):
+    if set(names) == {p.name for p in provable()}:
         left = {(f.name, m.text) for f in files for m in f.missing}
         found += [
             f"{name}: explained as never taken, but taken: {text}" for name, texts in UNREACHED.items() for text in texts if (name, text) not in left
@@ -89,10 +91,10 @@ def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=12.0, help="for each hunt; the judge has about that left of 40 s")
-    parser.add_argument("--pattern", action="append", choices=list(optimus.patterns()))
+    parser.add_argument("--pattern", action="append", choices=[p.name for p in provable()])
     parser.add_argument("--overhead", action="store_true")
     a = parser.parse_args()
-    names = a.pattern or list(optimus.patterns())
+    names = a.pattern or [p.name for p in provable()]
     if a.overhead:
         return overhead(names)
     print(f"# Branches that fuzzing takes\n\n{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch {torch.__version__}; ", end="")

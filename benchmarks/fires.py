@@ -22,52 +22,23 @@ from typing import Any
 import torch
 
 import optimus
-from benchmarks.models import make
+from benchmarks.models import ENCODERS, make
 from optimus.capture import capture
+from optimus.plan import on_graphs
 
 Factory = Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]
 
 DEEPCTR = ("AFN", "AutoInt", "DCN", "DCNMix", "DIFM", "DeepFM", "FiBiNET", "IFM", "MLR", "NFM", "ONN", "WDL", "xDeepFM")
-TRANSFORMERS = ("bert", "gpt2", "deberta-v2", "t5", "mamba")
 WORKLOADS = ("Branches16", "Ranking16")
-
-
-SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
-SIZES: dict[str, dict[str, Any]] = {
-    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100},
-    "t5": {"d_model": 64, "d_ff": 128, "num_layers": 2, "num_heads": 4, "d_kv": 16, "vocab_size": 100},
-}
-
-
-class Encoder(torch.nn.Module):
-    """A model of transformers as a function of token numbers."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        from transformers import AutoConfig, AutoModel
-
-        self.model = AutoModel.from_config(AutoConfig.for_model(name, **SIZES.get(name, SMALL)))
-        self.decodes = name == "t5"
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """The last hidden state."""
-        further = {"decoder_input_ids": tokens} if self.decodes else {}
-        found: torch.Tensor = self.model(input_ids=tokens, use_cache=False, **further)[0]
-        return found
-
-
-def transformers_model(name: str) -> tuple[torch.nn.Module, tuple[Any, ...]]:
-    """A small model of transformers with random weights, and random tokens."""
-    return Encoder(name).train(), (torch.randint(0, 100, (2, 16)),)
 
 
 MODELS: dict[str, Factory] = {
     **{name: partial(make, name) for name in (*DEEPCTR, *WORKLOADS)},
-    **{name: partial(transformers_model, name) for name in TRANSFORMERS},
+    **{name: partial(make, name, batch=2) for name in ENCODERS},
 }
 
 
-PLAN = optimus.Plan(tuple(p for p in optimus.patterns().values() if not p.judged_with))
+PLAN = optimus.Plan(tuple(p for p in on_graphs() if not p.judged_with))
 
 
 def fires(factory: Factory) -> tuple[int, int, Counter[str], Counter[str]]:

@@ -8,8 +8,10 @@ that Inductor generates are counted instead.
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import time
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import optimus
+from optimus.plan import Plan
 
 ROUNDS, CALLS = 15, 20
 
@@ -64,10 +67,19 @@ WORKLOADS: dict[str, tuple[Callable[..., Any], int, tuple[int, int]]] = {
 }
 
 
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function with code of its own, so that what is compiled of one is not taken for another's."""
+    assert isinstance(function, types.FunctionType)
+    code = function.__code__.replace(co_name=f"{function.__code__.co_name}_{next(_numbers)}")
+    return types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+
+
+_numbers = itertools.count()
+
+
 def compiled(function: Callable[..., Any], on: bool, group: int) -> Callable[..., Any]:
     """``function`` through Inductor, with the pattern or without."""
-    plan = [("group_kernels", {"max_group": group})] if on else []
-    found: Callable[..., Any] = torch.compile(function, backend="optimus", options={"plan": plan})
+    found: Callable[..., Any] = optimus.compile(apart(function), plan=Plan.of(("group_kernels", {"max_group": group})) if on else Plan())
     return found
 
 
@@ -83,19 +95,19 @@ def launched(call: Callable[[], Any]) -> int:
     return sum(e.device_type == torch.autograd.DeviceType.CUDA for e in seen.events())
 
 
-def milliseconds(calls: Sequence[Callable[[], Any]], cuda: bool) -> list[list[float]]:
+def milliseconds(calls: Sequence[Callable[[], Any]], cuda: bool, rounds: int = ROUNDS, each: int = CALLS) -> list[list[float]]:
     """Times of each of ``calls`` in milliseconds, in rounds in which they alternate."""
     found: list[list[float]] = [[] for _ in calls]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for k, call in enumerate(calls):
             if cuda:
                 torch.cuda.synchronize()
             start = time.perf_counter()
-            for _ in range(CALLS):
+            for _ in range(each):
                 call()
             if cuda:
                 torch.cuda.synchronize()
-            found[k].append(1000 * (time.perf_counter() - start) / CALLS)
+            found[k].append(1000 * (time.perf_counter() - start) / each)
     return found
 
 
@@ -121,7 +133,6 @@ def generated(function: Callable[..., Any], xs: Sequence[Tensor], on: bool, grou
     """The compiled function, how many kernels Inductor generated for it, and the seconds that took."""
     from torch._inductor import metrics
 
-    torch._dynamo.reset()
     metrics.reset()
     run = compiled(function, on, group)
     start = time.perf_counter()

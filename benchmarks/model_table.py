@@ -2,8 +2,10 @@
 
 One compiled model takes batches of three sizes, with a dynamic batch; outputs and gradients of all parameters are judged element
 by element against float64, and so are the losses of several steps. A difference is explained where the compiler alone has it too.
+Models are those of deepctr-torch, and a few of transformers and timm where these are installed; dropout is off, for Inductor
+draws other numbers than eager.
 
-    python -m benchmarks.model_table --device cuda --compiler inductor --out table.md
+    python -m benchmarks.model_table --device cuda --compiler inductor --jobs 8 --out table.md
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +30,14 @@ def measure(name: str, device: str, compiler: str, batches: tuple[int, ...] = BA
     import torch
 
     import optimus
-    from benchmarks.models import make
+    from benchmarks.models import ENCODERS, make
     from verify.compare import differences, observe, reference
     from verify.differential import quiet
 
     model, inputs = make(name, max(batches), device=device)
     model = model.to(device)
+    if name in ENCODERS:
+        model.eval()
     program, values = functional(model)
     ways = {"ours": (optimus.backend, {"compiler": compiler}), "theirs": (compiler, None)}
     found: dict[str, Any] = {"model": name, "differences": {}, "reference": [], "steps": {}}
@@ -138,13 +143,14 @@ def apart(name: str, device: str, compiler: str, timeout: float) -> dict[str, An
 
 def main() -> int:
     """Print the table. 1 if a difference is unexplained or a model could not be measured."""
-    from benchmarks.models import TABLE
+    from benchmarks.models import ENCODERS, IMAGES, TABLE
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=",".join(TABLE))
+    parser.add_argument("--models", default=",".join((*TABLE, *ENCODERS, *IMAGES)))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--compiler", default="aot_eager")
     parser.add_argument("--timeout", type=float, default=600)
+    parser.add_argument("--jobs", type=int, default=1, help="models at once")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", help="measure this model in this process")
     a = parser.parse_args()
@@ -153,12 +159,13 @@ def main() -> int:
         return 0
     print(HEAD, flush=True)
     found = []
-    for name in a.models.split(","):
-        found.append(apart(name, a.device, a.compiler, a.timeout))
-        print(row(found[-1]), flush=True)
-    if a.out:
-        title = f"# Models three ways, {a.device}, {a.compiler}\n\nBatches {BATCHES}, {STEPS} steps.\n\n"
-        a.out.write_text(title + "\n".join([HEAD, *map(row, found)]) + "\n")
+    with ThreadPoolExecutor(a.jobs) as pool:
+        for one in pool.map(lambda name: apart(name, a.device, a.compiler, a.timeout), a.models.split(",")):
+            found.append(one)
+            print(row(one), flush=True)
+            if a.out:
+                title = f"# Models three ways, {a.device}, {a.compiler}\n\nBatches {BATCHES}, {STEPS} steps.\n\n"
+                a.out.write_text(title + "\n".join([HEAD, *map(row, found)]) + "\n")
     return int(any("error" in f or f["unexplained"] for f in found))
 
 

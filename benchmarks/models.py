@@ -1,6 +1,7 @@
-"""Factories of public click-through models with random weights, from the package deepctr-torch, and of a branch workload.
+"""Factories of public models with random weights, and of two workloads of our own.
 
-Each returns ``(model, inputs)``: 26 sparse features with 1,000 values each, 13 dense features.
+Each returns ``(model, inputs)``. The click-through models of deepctr-torch read 26 sparse features with 1,000 values each
+and 13 dense ones; those of transformers and timm are small, and read tokens and images.
 """
 
 from __future__ import annotations
@@ -17,6 +18,16 @@ TABLE = (
     "PLE", "PNN", "SharedBottom", "WDL", "xDeepFM",
 )  # fmt: skip
 """Every model of deepctr-torch."""
+ENCODERS = ("bert", "gpt2", "deberta-v2", "t5", "mamba")
+"""Kinds of model of transformers."""
+IMAGES = ("test_resnet", "test_efficientnet", "test_convnext", "test_vit")
+"""Models that timm keeps small."""
+SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
+SIZES: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100},
+    "t5": {"d_model": 64, "d_ff": 128, "num_layers": 2, "num_heads": 4, "d_kv": 16, "vocab_size": 100},
+}
+TOKENS, SIDE = 16, 160
 WITH_HISTORY, OF_TWO_TASKS = ("DIN", "DIEN"), ("ESMM", "MMOE", "PLE", "SharedBottom")
 
 
@@ -105,12 +116,38 @@ class Ranking(torch.nn.Module):
         return self.head(torch.cat([joint, ends, middle, *wide, *tasks, rows, beside, above, flat, mixed], dim=1))
 
 
+class Encoder(torch.nn.Module):
+    """A model of transformers as a function of token numbers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        from transformers import AutoConfig, AutoModel
+
+        self.model = AutoModel.from_config(AutoConfig.for_model(name, **SIZES.get(name, SMALL)))
+        self.decodes = name == "t5"
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """The last hidden state."""
+        further = {"decoder_input_ids": tokens} if self.decodes else {}
+        found: torch.Tensor = self.model(input_ids=tokens, use_cache=False, **further)[0]
+        return found
+
+
 def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     """The model class ``name`` of ``deepctr_torch.models`` in training mode, and a random batch.
 
+    Names of :data:`ENCODERS` and :data:`IMAGES` are models of transformers and timm, those in training mode.
     ``Branches`` with a number behind it is :class:`Branches` of that many, in bfloat16, whatever the batch; so are
     ``PackedBranches``; ``Ranking`` with a number is :class:`Ranking` of that many.
     """
+    if name in ENCODERS:
+        torch.manual_seed(0)
+        return Encoder(name).train().to(device), (torch.randint(0, 100, (batch, TOKENS)).to(device),)
+    if name in IMAGES:
+        import timm
+
+        torch.manual_seed(0)
+        return timm.create_model(name, num_classes=10).train().to(device), (torch.randn(batch, 3, SIDE, SIDE).to(device),)
     if name.startswith("Ranking"):
         torch.manual_seed(0)
         ranking = Ranking(int(name.removeprefix("Ranking")))

@@ -28,12 +28,11 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-import optimus
 from fuzz.templates import captured, instantiate, symbol_values
 from optimus.capture import names
 from optimus.engine import Engine
 from optimus.pattern import Case, Pattern, Refused
-from optimus.plan import Plan
+from optimus.plan import Plan, on_graphs
 from optimus.rewriter import run_fake
 from optimus.state import GraphState
 from optimus.values import value, value_key
@@ -354,7 +353,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     counts: dict[str, Count] = {}
-    for name, pattern in optimus.patterns().items():
+    for name, pattern in ((p.name, p) for p in on_graphs()):
         if not options.pattern or name in options.pattern:
             counts[name] = run(pattern, options.per_pattern, options.seed)
             print(" ".join(_row(name, [counts[name]])), *counts[name].wrong, sep="\n  ", flush=True)

@@ -37,4 +37,4 @@ def partitioner(compiler: Any, plan: Plan, record: Record) -> quantization.Parti
         name = [*scheduled, *quantising][0]
         accepted = "'inductor'" if scheduled else "'inductor' and 'aot_eager'"
         raise ValueError(f"backend optimus: {name} cannot run through compiler {compiler!r}; accepted are {accepted}")
-    return quantization.Partitioner(plan, record) if quantising else None
+    return quantization.Partitioner(plan, record, expanded=True) if quantising else None

@@ -17,7 +17,6 @@ from optimus.laws import ALL_LAWS, Law
 from optimus.levels import level
 from optimus.limit import Limiter, current
 from optimus.modes import collector_paused
-from optimus.operators import forget_calls
 from optimus.pattern import IR, Decline, HorizontalPattern, Match, Pattern, VerticalPattern
 from optimus.plan import Plan, default_plan
 from optimus.rewriter import Rewriter, Transaction, Validator
@@ -91,7 +90,6 @@ class Engine:
                     self._run_graph(gm)
             finally:
                 forget_forms()
-                forget_calls()
         if self.limiter is not None:
             self.limiter.leave()
         self.journal.nodes_after = _size(self.gm)

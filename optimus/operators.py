@@ -13,7 +13,6 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import ReferenceType, ref
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
@@ -109,11 +108,11 @@ def bind(node: Node) -> Call | None:
     if node.op not in ("call_function", "call_method"):
         return None
     args, kwargs = node.args, node.kwargs
-    known = _bound.get(ref(node))
+    known: tuple[Any, Any, Call | None] | None = node.__dict__.get(KNOWN)
     if known is not None and known[0] is args and known[1] is kwargs:
         return known[2]
     call = _bind_function(node) if node.op == "call_function" else _bind_method(node, str(node.target))
-    _bound[ref(node, _forget)] = (args, kwargs, call)
+    node.__dict__[KNOWN] = (args, kwargs, call)
     return call
 
 
@@ -132,17 +131,11 @@ DUNDERS = {
 }  # fmt: skip
 """What Python's operators are called as methods, such as ``__truediv__``."""
 
-# FX replaces a node's arguments as a whole, so a call is known as long as they are the same objects.
-_bound: dict[ReferenceType[Node], tuple[Any, Any, Call | None]] = {}
+KNOWN = "_optimus_call"
+"""Where a node keeps its call. FX replaces a node's arguments as a whole, so a call is known as long as they are the same objects.
 
-
-def forget_calls() -> None:
-    """Forget all calls: what is kept of a node keeps its graph."""
-    _bound.clear()
-
-
-def _forget(node: ReferenceType[Node]) -> None:
-    _bound.pop(node, None)
+Kept by the node itself: arguments lead to the whole graph, which a table outside would keep alive.
+"""
 
 
 def _bind_function(node: Node) -> Call | None:

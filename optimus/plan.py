@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from optimus.pattern import IR, Pattern
+from optimus.pattern import IR, HorizontalPattern, Pattern, VerticalPattern
 
 Step = Pattern | str | tuple[str, Mapping[str, Any]]
 
@@ -106,7 +106,7 @@ def replace_options(pattern: Pattern, options: Mapping[str, Any]) -> Pattern:
 
 def lookup(name: str) -> Pattern:
     """The pattern called ``name`` with default options. Raises ``ValueError``, with the nearest names, if there is none."""
-    known = {**patterns(), **lower_patterns()}
+    known = patterns()
     if name not in known:
         near = get_close_matches(name, known, n=3, cutoff=0.4)
         raise ValueError(f"unknown pattern {name!r}; " + (f"nearest are {', '.join(near)}" if near else f"accepted are {', '.join(known)}"))
@@ -115,30 +115,30 @@ def lookup(name: str) -> Pattern:
 
 @functools.cache
 def patterns() -> Mapping[str, Pattern]:
-    """Every pattern by name: the built-in ones in the order of plans, then those of other distributions.
+    """Every pattern of every level by name: the built-in ones in the order of plans, then those of other distributions.
 
-    Others register a pattern class in the entry-point group ``optimus.patterns``.
+    Others register a pattern class in the entry-point group ``optimus.patterns``. ``ir`` of a pattern says its level.
     """
     from importlib.metadata import entry_points
     from types import MappingProxyType
 
-    from optimus.passes import BUILT_IN
+    from optimus.passes import BUILT_IN, LOWER
 
-    found = {p.name: p for p in BUILT_IN}
+    found = {p.name: p for p in (*BUILT_IN, *LOWER)}
     for entry in entry_points(group="optimus.patterns"):
         pattern = entry.load()()
         found.setdefault(pattern.name, pattern)
     return MappingProxyType(found)
 
 
-@functools.cache
-def lower_patterns() -> Mapping[str, Pattern]:
-    """The built-in patterns, by name, that run below the graphs of operators (see :mod:`optimus.below`) and are steps of a plan all the same."""
-    from types import MappingProxyType
+def provable() -> list[Pattern]:
+    """Every pattern but those of Inductor-IR, of which nothing can be proved, and which programs of operators do not reach."""
+    return [p for p in patterns().values() if p.ir is not IR.INDUCTOR]
 
-    from optimus.passes import LOWER
 
-    return MappingProxyType({p.name: p for p in LOWER})
+def on_graphs() -> list[Pattern]:
+    """Every pattern that the engine runs, on graphs of operators: not at the partitioner, nor on scheduler nodes."""
+    return [p for p in patterns().values() if isinstance(p, (HorizontalPattern, VerticalPattern))]
 
 
 def default_plan() -> Plan:

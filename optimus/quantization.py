@@ -11,7 +11,9 @@ from typing import Any
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from torch.fx import Graph, GraphModule, Node
 
+from optimus import fp8_inductor
 from optimus.caching import identity
+from optimus.exponents import exponents
 from optimus.fp8 import expansion, fp8_decode, fp8_encode, fp8_step
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.passes.activation_quantization import ActivationQuantization
@@ -52,7 +54,7 @@ def quantize(
     held = [n for n in returned[:outputs] if isinstance(n, Node)]
     given = list(forward.graph.find_nodes(op="placeholder"))
     fixed = frozenset(given[k] for k in static if k < len(given))
-    answers = pattern.choose(tensors, held, fixed)
+    answers = pattern.choose(tensors, held, fixed, exponents(backward.graph))
     names = [n.name for n in answers if isinstance(n, Node)]
     _tell(journal, pattern, tensors, answers)
     if not names:
@@ -213,6 +215,8 @@ class Partitioner(CustomPartitionerFn):
     plan: Plan
     record: Record = field(repr=False)
     previous: Any = None
+    expanded: bool = False
+    """Whether the forward graph gets operators of ATen too, for a compiler that is not Inductor, which has kernels for ours."""
 
     def __call__(self, gm: GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> tuple[GraphModule, GraphModule]:
         """See :class:`torch._inductor.custom_graph_pass.CustomPartitionerFn`."""
@@ -223,7 +227,7 @@ class Partitioner(CustomPartitionerFn):
         journal = Journal(plan=str(self.plan), nodes_before=_size(forward, backward))
         start = time.perf_counter()
         for pattern in patterns_of(self.plan):
-            forward, backward = _kept(forward, backward, kwargs, pattern, journal)
+            forward, backward = _kept(forward, backward, kwargs, pattern, journal, self.expanded)
         journal.seconds["all"] = time.perf_counter() - start
         journal.nodes_after = _size(forward, backward)
         journal.stopped = "every saved value was looked at"
@@ -232,26 +236,29 @@ class Partitioner(CustomPartitionerFn):
 
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with the plan, its options and code, and the partitioner in front; see :func:`optimus.caching.identity`."""
-        return identity(self.plan, self.previous)
+        return identity(self.plan, self.previous) + (":expanded" if self.expanded else "")
 
     def __reduce__(self) -> Any:
         """Inductor pickles its configuration into the cache key, so that only what matters may be in it."""
-        return _restored, (self.plan.to_json(), self.previous, self.uuid())
+        return _restored, (self.plan.to_json(), self.previous, self.expanded, self.uuid())
 
 
-def _restored(plan: str, previous: Any, _: str) -> Partitioner:
-    return Partitioner(Plan.from_json(plan), lambda _: None, previous)
+def _restored(plan: str, previous: Any, expanded: bool, _: str) -> Partitioner:
+    return Partitioner(Plan.from_json(plan), lambda _: None, previous, expanded)
 
 
 def _kept(
-    forward: GraphModule, backward: GraphModule, given: dict[str, Any], pattern: ActivationQuantization, journal: Journal
+    forward: GraphModule, backward: GraphModule, given: dict[str, Any], pattern: ActivationQuantization, journal: Journal, expanded: bool
 ) -> tuple[GraphModule, GraphModule]:
     """Both graphs quantised; as they were where that raises."""
     before = len(journal.rewrites)
     try:
         found = quantize(forward, backward, given["num_fwd_outputs"], pattern, journal, given.get("static_lifetime_input_indices") or ())
         if found.names:
-            expand(found.forward)
+            if expanded:
+                expand(found.forward)
+            else:
+                fp8_inductor.register()
             expand(found.backward)
         return found.forward, found.backward
     except Exception as error:  # noqa: BLE001 - a pass never makes a compile fail

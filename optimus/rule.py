@@ -100,6 +100,9 @@ class Rule(Protocol):
     def narrow(self, x: Tensor, dim: int, start: Number, length: Number) -> Tensor:
         """A section of ``x``."""
 
+    def pad(self, x: Tensor, dim: int, behind: Number) -> Tensor:
+        """``x`` with so many zeros more at the end of ``dim``. Products of two of them add nothing to a sum, but for the sign of a zero."""
+
     def expand(self, x: Tensor, dim: int, extent: Number) -> Tensor:
         """``x`` again and again along a new axis."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
 import torch
+import torch._dynamo.guards
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from optimus.modes import autocast_nesting
 from verify import cache
@@ -16,6 +19,27 @@ def _no_proof_from_elsewhere(monkeypatch):
     """Nothing is taken from the user's cache, or from another test's."""
     monkeypatch.setenv(cache.FOLDER, "none")
     cache._shared.cache_clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _less_beside_the_work() -> Iterator[None]:
+    """Dynamo times the guards of all it compiles, with the caches of the processor emptied, for a log that nobody reads here: a quarter of a
+    small compile. What was imported is looked through by no collection."""
+    gc.collect()
+    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        if hasattr(torch._dynamo.guards, "profile_guard_manager"):
+            patch.setattr(torch._dynamo.guards, "profile_guard_manager", lambda *_: 0.0)
+        yield
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_compiled_is_kept() -> Iterator[None]:
+    """PyTorch keeps what it compiled, and what operators make of fakes, for as long as the process lives."""
+    yield
+    torch._dynamo.reset()
+    FakeTensorMode.cache_clear()
 
 
 def ambient() -> dict[str, object]:

@@ -20,7 +20,7 @@ from optimus.journal import Rewrite
 from optimus.limit import Applied, Limit
 from optimus.plan import Plan, lookup
 from tests import planted
-from tests.processes import environment
+from tests.processes import environment, python
 from verify.bisection.hunt import Hunt, Status
 from verify.bisection.probes import Answer, CallableProbe, CannotTellError, CommandProbe, GraphProbe
 from verify.bisection.result import replay
@@ -388,7 +388,7 @@ def test_a_real_script(tmp_path, monkeypatch):
     assert (culprit.guilty.identity, culprit.of) == ("1.order_ignored.cat_2", 4)
     (folder,) = outcome.folders
     assert folder is not None, outcome.problems
-    done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, env=environment(), check=False)
+    done = python(str(folder / "replay.py"), env=environment())
     assert done.returncode == 1, done.stderr
     assert "elements differ" in done.stdout
     again = verify.bisect(folder, state=tmp_path / "again")

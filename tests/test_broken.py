@@ -7,17 +7,24 @@ import functools
 import pytest
 import torch
 
+import optimus
 from optimus.laws import Law
 from tests.broken import ALWAYS_KEPT, BROKEN, Broken
 from verify.differential import compare
 from verify.fuzzing import Finding, hunt, judge, with_options
 from verify.proof import prove
+from verify.subject import PatternSubject, Subject
 from verify.verdict import Refuted
 
 PROGRAMS = 5000
 MOST_STEPS = 8
 
-every_rule = pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.name)
+every_rule = pytest.mark.parametrize(
+    "rule", BROKEN, ids=lambda rule: rule.name, scope="module"
+)  # tests of a rule follow one another and share its find
+
+REGISTERED = {PatternSubject(p.judged()) for p in optimus.patterns().values()}
+"""Subjects whose proofs ``test_patterns.py`` and ``test_rules.py`` ask for."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -31,6 +38,12 @@ def one_thread():
 @functools.cache
 def find(rule: Broken) -> Finding | None:
     return hunt(rule.subject, seconds=600, seed_number=0, max_examples=PROGRAMS).finding
+
+
+@functools.cache
+def is_refuted(sound: Subject) -> bool:
+    """Whether proof refutes a right rule, which several wrong ones may stand next to."""
+    return isinstance(prove(sound, edges=False).verdict, Refuted)
 
 
 def found(rule: Broken) -> Finding:
@@ -74,7 +87,7 @@ def test_a_differential_run_blames_the_rule(rule: Broken):
 
 @every_rule
 def test_the_right_rule_makes_no_difference(rule: Broken):
-    assert not isinstance(prove(rule.sound, edges=False).verdict, Refuted)
+    assert rule.sound in REGISTERED or not is_refuted(rule.sound)
     finding = found(rule)
     sound = with_options(rule.sound, finding.options)
     _, wrong = judge(sound, finding.program)

@@ -17,6 +17,7 @@ import torch
 import optimus
 import verify.validation
 from optimus.capture import capture
+from optimus.plan import on_graphs
 from tests import small
 from verify import cache as kept
 from verify import content, prove
@@ -165,7 +166,7 @@ def test_what_a_function_makes_has_no_key(code, tmp_path):
 
 def test_no_two_proofs_of_built_in_patterns_share_a_key():
     keys = []
-    for pattern in optimus.patterns().values():
+    for pattern in on_graphs():
         for variant in (pattern, *_variants(pattern)):
             subject = PatternSubject(variant)
             keys += [content.case_key(subject, c, 20.0, True) for c in (*subject.cases, *subject.declines)]

@@ -6,8 +6,6 @@ import _thread
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import environment
+from tests.processes import environment, python
 from verify.campaign import DEADLY, LOST, UNIT, Campaign, Result, State, Task, work
 from verify.campaigns import run
 from verify.cli import UsageError, main
@@ -151,7 +149,7 @@ class TestCommand:
         assert run(None, ["wrong_rule.py:WrongRule"], [], seconds=300, workers=1, state="state", seed=0, address=None, limit_s=10.0) == 1
         assert "wrong: output 0" in " ".join(capsys.readouterr().out.split())
         (replay,) = (here / "optimus-failures").glob("wrong_rule-*/replay.py")
-        assert subprocess.run([sys.executable, replay], env=environment(), check=False, capture_output=True).returncode == 1
+        assert python(str(replay), env=environment()).returncode == 1
         assert run(None, ["wrong_rule.py:WrongRule"], [], seconds=300, workers=1, state="state", seed=0, address=None, limit_s=10.0) == 1
 
     def test_a_killed_process_is_replaced(self, here, capsys):

@@ -15,8 +15,7 @@ import optimus
 from fuzz.program import Input, Program, Step, Var
 from optimus.passes.remove_split_with_size_one import RemoveSplitWithSizeOne
 from optimus.pattern import IR
-from optimus.plan import lower_patterns
-from tests.processes import environment
+from tests.processes import environment, python
 from verify import commands
 from verify.cli import LEVELS, main, seconds
 from verify.fuzzing import Finding, FuzzReport
@@ -170,9 +169,7 @@ class TestRefusals:
 
     def test_as_a_module(self):
         for name in ("verify", "verify.cli"):
-            done = subprocess.run(
-                [sys.executable, "-m", name, "explain", "batch_tan"], capture_output=True, text=True, env=environment(), check=False
-            )
+            done = python("-m", name, "explain", "batch_tan", env=environment())
             assert done.returncode == 2
             assert done.stderr.startswith("optimus-verify: unknown pattern 'batch_tan'")
 
@@ -196,10 +193,9 @@ class TestLevels:
 
     @pytest.fixture
     def known(self, monkeypatch):
-        known = {p.name: p for p in (RemoveSplitWithSizeOne(), Other())}
+        known = {p.name: p for p in (RemoveSplitWithSizeOne(), Other(), Lower())}
         monkeypatch.setattr(commands, "patterns", lambda: known)
-        monkeypatch.setattr(commands, "lower_patterns", lambda: {"lower_level": Lower()})
-        return [*known, "lower_level"]
+        return list(known)
 
     @pytest.fixture
     def judged(self, monkeypatch):
@@ -229,7 +225,7 @@ class TestLevels:
         assert judged == known[:2]
 
     def test_registered_patterns(self, judged, capsys):
-        everything = [*optimus.patterns().values(), *lower_patterns().values()]
+        everything = list(optimus.patterns().values())
         main(["--all"])
         assert judged == [p.name for p in everything if p.ir is not IR.INDUCTOR]
         judged.clear()
@@ -242,7 +238,8 @@ class TestLevels:
 
     @pytest.mark.parametrize("command", [["list"], ["--all"]])
     def test_an_empty_selection_is_a_usage_error(self, known, monkeypatch, capsys, command):
-        monkeypatch.setattr(commands, "lower_patterns", dict)
+        higher = {p.name: p for p in (RemoveSplitWithSizeOne(), Other())}
+        monkeypatch.setattr(commands, "patterns", lambda: higher)
         message = refused(capsys, *command, "--ir", "inductor")
         assert "--ir inductor: no pattern reads graphs of this level; accepted are those of torch, aten" in message
 
@@ -281,7 +278,7 @@ class TestJudge:
         assert judgement.verdict == "refuted"
         folder = commands.save_finding(judgement)
         assert commands.save_finding(judgement) == folder
-        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, env=environment(), check=False)
+        done = python(str(folder / "replay.py"), env=environment())
         assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 0 rewrites"), done.stderr
 
     def test_a_find_is_kept_with_options_and_symbols(self, here):
@@ -293,7 +290,7 @@ class TestJudge:
         )
         text = (folder / "replay.py").read_text()
         assert "options={'threshold_to_cat': 2}, dynamic=True" in text
-        done = subprocess.run([sys.executable, str(folder / "replay.py")], capture_output=True, text=True, env=environment(), check=False)
+        done = python(str(folder / "replay.py"), env=environment())
         assert (done.returncode, done.stdout.strip()) == (0, "no difference, with 1 rewrites"), done.stderr
 
 

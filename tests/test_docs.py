@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
-from tests.processes import ROOT, environment
+from tests.processes import ROOT, environment, python
 
 GUIDE = (ROOT / "docs" / "rules.md").read_text()
 BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", GUIDE, re.S)
@@ -23,7 +21,7 @@ def command(line: str) -> tuple[list[str], int]:
     text, _, comment = line.partition("  # ")
     first, *others = shlex.split(text)
     promised = re.search(r"exits with (\d)", comment)
-    return [sys.executable, *PROGRAMS[first], *others], int(promised[1]) if promised else 0
+    return [*PROGRAMS[first], *others], int(promised[1]) if promised else 0
 
 
 def test_the_guide_runs_from_an_empty_folder(tmp_path):
@@ -31,10 +29,10 @@ def test_the_guide_runs_from_an_empty_folder(tmp_path):
     for language, text in BLOCKS:
         lines = [text] if language == "python" else [line for line in text.splitlines() if not line.startswith("pip ")]
         for line in lines:
-            arguments, expected = ([sys.executable, "-c", line], 0) if language == "python" else command(line)
-            if EXTRAS.get(arguments[3] if len(arguments) > 3 else "") and importlib.util.find_spec(EXTRAS[arguments[3]]) is None:
+            arguments, expected = (["-c", line], 0) if language == "python" else command(line)
+            if EXTRAS.get(arguments[2] if len(arguments) > 2 else "") and importlib.util.find_spec(EXTRAS[arguments[2]]) is None:
                 expected = 2  # says which extra is missing
-            done = subprocess.run(arguments, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+            done = python(*arguments, where=tmp_path, env=environment())
             assert done.returncode == expected, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
             assert "Traceback" not in done.stderr, f"{line}\n{done.stderr[-3000:]}"  # which exits with 1, as a refutation does
             ran.append(line)

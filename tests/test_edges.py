@@ -11,6 +11,7 @@ from torch.fx import Graph
 
 import optimus
 from optimus.capture import CaptureError, capture, capture_case
+from optimus.plan import on_graphs
 from optimus.values import is_static, value
 from tests import small
 from verify import prove, validate
@@ -19,7 +20,7 @@ from verify.judgement import Judgement
 from verify.subject import PassSubject, PatternSubject
 from verify.verdict import Proved, Refuted, Unknown
 
-PATTERNS = list(optimus.patterns().values())
+PATTERNS = on_graphs()
 AT_ONE = "found = found if all(isinstance(n, torch.SymInt) or n != 1 for n in found.meta['example_value'].shape) else {}"
 
 

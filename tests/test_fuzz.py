@@ -16,13 +16,14 @@ from fuzz.templates import captured, instantiate, symbolic_inputs
 from fuzz.variants import variants
 from optimus.capture import names, sample_sizes
 from optimus.modes import autocast_nesting
+from optimus.plan import on_graphs
 from verify.compare import observe
 from verify.fuzzing import hunt, judge_symbolic
 from verify.lowered import is_lowered, rewritten_both
 from verify.lowering import lower
 from verify.subject import PatternSubject, rewritten
 
-CASES = tuple(c for p in optimus.patterns().values() for c in (*p.cases, *p.declines))
+CASES = tuple(c for p in on_graphs() for c in (*p.cases, *p.declines))
 QUIET = settings(max_examples=60, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 SEARCH = settings(max_examples=3000, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -124,7 +125,7 @@ def test_corner_is_reached(what):
     assert find(programs(CASES), REACHED[what], settings=SEARCH) is not None
 
 
-@pytest.mark.parametrize("pattern", [p.judged() for p in optimus.patterns().values()], ids=lambda p: p.name)
+@pytest.mark.parametrize("pattern", [p.judged() for p in on_graphs()], ids=lambda p: p.name)
 def test_planted_cases_fire(pattern):
     subject = PatternSubject(pattern)
 
@@ -154,7 +155,7 @@ def test_programs_of_a_case_do_not_depend_on_what_was_lowered():
         assert runs(before)
 
 
-@pytest.mark.parametrize("pattern", [p.judged() for p in optimus.patterns().values()], ids=lambda p: p.name)
+@pytest.mark.parametrize("pattern", [p.judged() for p in on_graphs()], ids=lambda p: p.name)
 def test_a_short_hunt_finds_nothing(pattern):
     report = hunt(PatternSubject(pattern), seconds=60, max_examples=200, seed_number=7)
     if report.finding is None and report.fired <= 20:

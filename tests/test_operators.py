@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import operator
+import weakref
 from itertools import product
 
 import pytest
@@ -166,3 +169,23 @@ def test_an_alias_is_as_elementwise_as_what_it_names():
     assert is_elementwise(bind(node_of(F.sigmoid, X)))
     assert not is_elementwise(bind(node_of(torch.ops.aten.max.dim, X, 0)))
     assert is_elementwise(bind(node_of(torch.ops.aten.max.other, X, Y)))
+
+
+def test_a_call_is_known_until_the_arguments_change():
+    node = node_of(torch.add, X, Y)
+    x, y = node.args
+    assert bind(node) is bind(node)
+    node.args = (y, x)
+    assert bind(node)["self"] is y
+    copied = next(n for n in copy.deepcopy(node.graph).nodes if n.op == "call_function")
+    assert bind(copied)["self"] is copied.args[0] is not y
+
+
+def test_a_graph_of_which_calls_are_known_is_not_kept():
+    node = node_of(torch.add, X, Y)
+    assert bind(node) is not None
+    graph, unreferenced = weakref.ref(node.graph), weakref.ref(node)
+    del node
+    gc.collect()
+    assert graph() is None
+    assert unreferenced() is None

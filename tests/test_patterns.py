@@ -17,7 +17,7 @@ from optimus.engine import Engine
 from optimus.laws import Law
 from optimus.passes import BUILT_IN, LOWER
 from optimus.pattern import IR, HorizontalPattern, VerticalPattern
-from optimus.plan import Plan
+from optimus.plan import Plan, on_graphs
 from optimus.values import value
 from verify.compare import differences, observe, reference
 from verify.lowered import start
@@ -25,7 +25,7 @@ from verify.proof import prove_case
 from verify.subject import PatternSubject
 from verify.verdict import Proved, explain
 
-PATTERNS = [p.judged() for p in optimus.patterns().values()]
+PATTERNS = [p.judged() for p in on_graphs()]
 CASES = [(p, c) for p in PATTERNS for c in p.cases]
 DECLINES = [(p, c) for p in PATTERNS for c in p.declines]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+
 import pytest
 import torch
 import torch._inductor.config as inductor
@@ -10,10 +13,14 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch._inductor.utils import fresh_cache
 
 import optimus
+from optimus.inductor_ir import SchedulerPass
 from optimus.levels import level
+from optimus.passes.activation_quantization import ActivationQuantization
 from optimus.pattern import IR
 from optimus.plan import Plan
 from optimus.postgrad import HOOK, PostGradPass
+from optimus.production import PreGradPass, _after_autograd
+from optimus.quantization import Partitioner
 
 DIFFERENCES = Plan.of(("batch_aten_sub", {"min_fuse_set_size": 2}))
 SLICES = Plan.of("select_cat_aten_pass")
@@ -167,6 +174,33 @@ def test_plans_that_differ_in_an_option_share_no_entry_and_the_same_plan_hits():
         assert not compiled_from_cache(Plan.of(("batch_aten_sub", {"min_fuse_set_size": 2, "max_depth": 4})))
         assert not compiled_from_cache(Plan())
         assert compiled_from_cache(other)
+
+
+def of_other_options(pattern):
+    """The pattern with each of its options changed alone, to each value that it accepts of some."""
+    for option, given in pattern.options().items():
+        others = {bool: [not given], int: [1, 2, 3, 4096]}.get(type(given), ["float8_e4m3fn", "float32", "float16"])
+        for other in (o for o in others if o != given):
+            with contextlib.suppress(ValueError):
+                yield option, dataclasses.replace(pattern, **{option: other})
+
+
+@pytest.mark.parametrize("name", optimus.patterns())
+def test_no_two_plans_that_differ_in_an_option_have_one_identity(name):
+    """What each hook tells the compile cache, at the level of the pattern; and equal plans tell it the same."""
+    pattern = optimus.patterns()[name]
+    varied = list(of_other_options(pattern))
+    assert {option for option, _ in varied} == set(pattern.options())
+    plans = [Plan(), Plan((pattern,)), *(Plan((v,)) for _, v in varied)]
+    for identity in (lambda p: PreGradPass(p, None).uuid(), lambda p: Partitioner(p, print).uuid(), lambda p: SchedulerPass(p, print).uuid()):
+        found = [identity(p) for p in plans]
+        assert len(set(found)) == len(found)
+        assert found == [identity(Plan.from_json(p.to_json())) for p in plans]
+    later = [_after_autograd(p, None) for p in plans]
+    if pattern.ir is IR.ATEN and not isinstance(pattern, ActivationQuantization):
+        assert len({p.uuid() for p in later if p is not None}) == len(plans) - 1
+    else:
+        assert later == [None] * len(plans)
 
 
 def test_every_rewrite_is_proved_while_compiling():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
 import textwrap
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ import optimus
 from optimus.pattern import Exactness, VerticalPattern
 from optimus.plan import Plan, default_plan
 from optimus.production import ENVIRONMENT, PreGradPass, effective_plan
+from tests.processes import environment, python
 
 NAMES = [p.name for p in default_plan()]
 
@@ -183,48 +183,44 @@ class TestHooks:
 
 
 CACHE_SCRIPT = """
-    import sys, torch, optimus
+    import json, os, sys, torch, optimus
     from torch._dynamo.utils import counters
 
     def program(x):
         a, b, c = torch.split(x, [1, 2, 3], dim=1)
         return torch.cat([a, b, c], dim=1) * 2, torch.cat([b, c], dim=1).exp()
 
-    plan = eval(sys.argv[2])
-    x = torch.arange(24.0).view(4, 6)
-    if sys.argv[1] == "hooks":
-        with optimus.hooks(plan):
-            found = torch.compile(program)(x)
-    else:
-        found = torch.compile(program, backend="optimus", options={"plan": plan})(x)
-    for one, other in zip(found, program(x)):
-        torch.testing.assert_close(one, other)
-    print(counters["aot_autograd"]["autograd_cache_hit"] + counters["inductor"]["fxgraph_cache_hit"] > 0)
+    def hit(way, plan):
+        torch._dynamo.reset()
+        counters.clear()
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = way
+        x = torch.arange(24.0).view(4, 6)
+        if way == "hooks":
+            with optimus.hooks(plan):
+                found = torch.compile(program)(x)
+        else:
+            found = torch.compile(program, backend="optimus", options={"plan": plan})(x)
+        for one, other in zip(found, program(x)):
+            torch.testing.assert_close(one, other)
+        return counters["aot_autograd"]["autograd_cache_hit"] + counters["inductor"]["fxgraph_cache_hit"] > 0
+
+    print(json.dumps([[way, steps, hit(way, optimus.Plan.of(*map(tuple, steps)))] for way, steps in json.loads(sys.argv[1])]))
 """
 
 
-@pytest.mark.parametrize("way", ["hooks", "backend"])
-def test_caches_are_on_and_never_stale(way, tmp_path):
+def test_caches_are_on_and_never_stale(tmp_path):
     """The same plan hits PyTorch's caches in a second process; another plan, another option or other code misses."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(CACHE_SCRIPT))
 
-    def hit(plan: str) -> bool:
-        import os
-
-        done = subprocess.run(
-            [sys.executable, str(script), way, plan],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")},
-        )
+    def in_a_process(*asked):
+        done = python(str(script), json.dumps(asked), where=tmp_path, env=environment())
         assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout.strip() == "True"
+        return json.loads(done.stdout)
 
-    one = 'optimus.Plan.of("split_cat_pass")'
-    assert not hit(one)
-    assert hit(one)
-    assert not hit("optimus.Plan()")
-    if way == "hooks":  # behind the backend the rewritten graph itself is the key, and an option that changes nothing hits
-        assert not hit('optimus.Plan.of(("split_cat_pass", {"counter": 1}))')
+    one, optioned = [["split_cat_pass", {}]], [["split_cat_pass", {"counter": 1}]]
+    runs = [["hooks", one], ["hooks", []], ["hooks", optioned], ["backend", one], ["backend", []]]
+    # behind the backend the rewritten graph itself is the key, and an option that changes nothing hits
+    assert in_a_process(*runs) == [[*run, False] for run in runs]
+    runs = [["hooks", one], ["backend", one]]
+    assert in_a_process(*runs) == [[*run, True] for run in runs]

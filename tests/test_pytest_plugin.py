@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fuzz.profiles import PROFILES
-from tests.processes import ROOT, environment
+from tests.processes import ROOT, environment, python
 from verify.scaffold import TEMPLATE
 
 GOOD = TEMPLATE.format(name="good_rule", cls="GoodRule")
@@ -25,17 +25,24 @@ def repository(tmp_path):
     return tmp_path
 
 
+COMMAND = ("-m", "pytest", "-p", "no:cacheprovider", "-p", "optimus_verify", "--optimus-profile", "dev")
+
+
 def run(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """pytest in a process of its own, where the plugin is registered and the search path begins with ``where``."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "optimus_verify", "--optimus-profile", "dev", *arguments]
-    return subprocess.run(command, cwd=where, env=environment(where), capture_output=True, text=True, check=False)
+    return python(*COMMAND, *arguments, where=where, env=environment(where))
+
+
+def run_bare(where: Path) -> subprocess.CompletedProcess[str]:
+    """The same in a process in which nothing was imported before."""
+    return subprocess.run([sys.executable, *COMMAND], cwd=where, env=environment(where), capture_output=True, text=True, check=False)
 
 
 def test_inert_without_an_option(repository):
     (repository / "test_own.py").write_text(
         "import sys\n\ndef test_own():\n    assert not {'torch', 'verify', 'fuzz', 'optimus'} & set(sys.modules)\n"
     )
-    done = run(repository)
+    done = run_bare(repository)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
     assert "optimus:" not in done.stdout
 
@@ -59,7 +66,7 @@ def test_a_failure_shows_program_shapes_values_and_the_command(repository):
     exec(compile(shown, "<pasted>", "exec"), {})
     assert "# shape (" in shown
     command = text[text.index("replay: python ") + 15 :].splitlines()[0]
-    done = subprocess.run([sys.executable, command], cwd=repository, env=environment(), capture_output=True, text=True, check=False)
+    done = python(command, where=repository, env=environment())
     assert done.returncode == 1, done.stderr
 
 
@@ -112,7 +119,7 @@ class TestFoldersOfThoseNames:
         return repository
 
     def test_inert_there(self, theirs):
-        assert "1 passed" in run(theirs).stdout
+        assert "1 passed" in run_bare(theirs).stdout
 
     def test_the_rules_are_judged_alone_and_a_line_says_so(self, theirs):
         done = run(theirs, "--optimus-rule-dir", "rules")
@@ -129,12 +136,12 @@ class TestFoldersOfThoseNames:
         assert run(theirs, "--noconftest", "--optimus-rule-dir", "rules", "-k", "general").returncode == 0
 
     def test_the_command_works_there(self, theirs):
-        command = [sys.executable, str(ROOT / "optimus_verify.py"), "--rule", "rules/good.py:GoodRule", "--budget", "3s"]
-        done = subprocess.run(command, cwd=theirs, env=environment(theirs), capture_output=True, text=True, check=False)
+        command = [str(ROOT / "optimus_verify.py"), "--rule", "rules/good.py:GoodRule", "--budget", "3s"]
+        done = python(*command, where=theirs, env=environment(theirs))
         assert done.returncode == 0, done.stdout + done.stderr
         (theirs / "rules" / "leaning.py").write_text("from verify.tools import helper\n" + GOOD)
         command[-3] = "rules/leaning.py:GoodRule"
-        done = subprocess.run(command, cwd=theirs, env=environment(theirs), capture_output=True, text=True, check=False)
+        done = python(*command, where=theirs, env=environment(theirs))
         assert done.returncode == 2
         (line,) = done.stderr.strip().splitlines()
         assert "No module named 'verify.tools'" in line

@@ -147,18 +147,18 @@ def leaf(*shape, dtype=torch.float32, seed=0):
 
 class TestChoice:
     def test_small_values_are_left_alone(self):
-        _, _, journal = compiled(lambda x, w: torch.mm(x, w).exp().sum(), replace(ANY, size_in_mb=1), [leaf(8, 8), leaf(8, 8)])
+        _, _, journal = compiled(lambda x, w: torch.mm(x, w).sin().sum(), replace(ANY, size_in_mb=1), [leaf(8, 8), leaf(8, 8)])
         assert "small" in reasons(journal).values()
         assert not journal.rewrites
         given = [leaf(512, 8), leaf(8, 512)]
-        _, _, journal = compiled(lambda x, w: torch.mm(x, w).exp().sum(), replace(ANY, size_in_mb=1), given)
+        _, _, journal = compiled(lambda x, w: torch.mm(x, w).sin().sum(), replace(ANY, size_in_mb=1), given)
         assert len(journal.rewrites) == 1
 
     def test_sizes_that_are_not_known(self):
         given = [leaf(512, 8), leaf(8, 512)]
         for more in (False, True):
             pattern = replace(ANY, size_in_mb=1, quantize_dynamic_shape=more)
-            _, _, journal = compiled(lambda x, w: torch.mm(x, w).exp().sum(), pattern, given, dynamic=True)
+            _, _, journal = compiled(lambda x, w: torch.mm(x, w).sin().sum(), pattern, given, dynamic=True)
             assert len(journal.rewrites) == more
 
     def test_integers_and_truth_values_are_never_quantised(self):
@@ -211,9 +211,38 @@ class TestChoice:
             if len([n for n in [*reasons(journal)] if reasons(journal)[n] == "no_gain"]) or fired:
                 assert bool(journal.rewrites) == fired
 
+    @pytest.mark.parametrize(
+        ("program", "declined"),
+        [
+            (lambda x, w: torch.logsumexp(torch.mm(x, w), 1), True),
+            (lambda x, w: F.cross_entropy(torch.mm(x, w), torch.arange(6) % 6), True),
+            (lambda x, w: torch.softmax(torch.mm(x, w) * 3 - 1, 1).amax(), False),  # the softmax is saved, not what it is computed from
+            (lambda x, w: F.gelu(torch.mm(x, w)), False),
+            (lambda x, w: torch.sigmoid(torch.mm(x, w)), False),
+            (lambda x, w: torch.cosh(torch.mm(x, w).t() + 1), True),
+        ],
+        ids=["logsumexp", "cross entropy", "softmax", "gelu", "sigmoid", "cosh"],
+    )
+    def test_what_an_exponential_is_taken_of(self, program, declined):
+        given = [leaf(6, 8), leaf(8, 6)]
+        _, _, journal = compiled(program, ANY, given)
+        assert ("exponent" in reasons(journal).values()) == declined
+        _, _, journal = compiled(program, replace(ANY, exponents=True), given)
+        assert "exponent" not in reasons(journal).values()
+        assert journal.rewrites or not declined
+
+    def test_queries_and_keys_of_attention(self):
+        def program(x, w):
+            q, k, v = (torch.matmul(x, w * s).view(2, 16, 2, 8).transpose(1, 2) for s in (1.0, 2.0, 3.0))
+            return F.scaled_dot_product_attention(q, k, v).sum()
+
+        _, _, journal = compiled(program, ANY, [leaf(2, 16, 16), leaf(16, 16)])
+        assert len([r for r in reasons(journal).values() if r == "exponent"]) == 2
+        assert journal.rewrites
+
     def test_empty_tensors(self):
         for shape in ((0, 8), (6, 0)):
-            outputs, _, journal = compiled(lambda x, w: torch.mm(x, w).exp().sum(1), ANY, [leaf(shape[0], 4), leaf(4, shape[1])])
+            outputs, _, journal = compiled(lambda x, w: torch.mm(x, w).sin().sum(1), ANY, [leaf(shape[0], 4), leaf(4, shape[1])])
             assert outputs[0].shape == (shape[0],)
             assert "error" not in reasons(journal).values()
 
@@ -269,10 +298,10 @@ class TestValues:
     def test_a_pass_that_fails_leaves_the_graphs(self, monkeypatch):
         monkeypatch.setattr(quantization, "_decoded", lambda *_: 1 / 0)
         given = [leaf(6, 8), leaf(8, 6)]
-        _, grads, journal = compiled(lambda x, w: torch.mm(x, w).exp().sum(), ANY, given)
+        _, grads, journal = compiled(lambda x, w: torch.mm(x, w).sin().sum(), ANY, given)
         assert not journal.rewrites
         assert reasons(journal)["graph"] == "error"
-        expected = torch.autograd.grad(torch.mm(*given).exp().sum(), given)
+        expected = torch.autograd.grad(torch.mm(*given).sin().sum(), given)
         assert all(torch.allclose(a, b) for a, b in zip(grads, expected, strict=True))
 
     @pytest.mark.parametrize("options", [{}, {"quant_type": "float8_e4m3fn"}, {"use_scaling": False}], ids=str)
@@ -366,6 +395,31 @@ class TestProduction:
         assert torch.equal(loss, model(x).sum())
         assert any(j.fired(NAME) for j in optimus.journals())
 
+    def test_outputs_have_the_same_bits_in_half_precision(self):
+        """Through Inductor, which keeps bfloat16 wider inside a kernel: what is encoded must not change what is fused with what."""
+
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.down, self.first, self.second = nn.Linear(64, 256), nn.Linear(256, 64), nn.LayerNorm(64), nn.LayerNorm(64)
+
+            def forward(self, x):
+                h = x + self.down(F.gelu(self.up(self.first(x))))
+                h = h + F.silu(self.second(h)) * torch.sigmoid(h)
+                return torch.tanh(h) * 2 + F.softmax(h, -1)
+
+        def run(*patterns):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = nn.Sequential(Block(), Block()).bfloat16()
+            x = torch.randn(32, 64).bfloat16().requires_grad_()
+            with inductor.patch(force_disable_caches=True):
+                return optimus.compile(model, plan=Plan(patterns))(x).detach()
+
+        optimus.clear_journals()
+        assert torch.equal(run(ANY), run())
+        assert sum(j.counts()[NAME] for j in optimus.journals()) > 4
+
     def test_a_compiler_that_cannot(self):
         torch._dynamo.reset()
         run = torch.compile(nn.Linear(3, 3), backend="optimus", options={"enable": [NAME], "compiler": "eager"})
@@ -398,6 +452,7 @@ class TestProduction:
         others = [replace(ANY, size_in_mb=1), replace(ANY, allowed_dtypes="float32"), replace(ANY, quant_type="float8_e4m3fn")]
         others += [replace(ANY, use_scaling=False), replace(ANY, exclude_primals=False), replace(ANY, quantize_dynamic_shape=True)]
         keys = [key(ANY), *map(key, others), key(ANY, Partitioner(Plan(), lambda _: None))]
+        keys.append(Partitioner(Plan((ANY,)), lambda _: None, expanded=True).uuid())
         assert len(set(keys)) == len(keys)
         assert key(ANY) == key(replace(ANY))
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 import types
 
 import pytest
 
-from tests.processes import ROOT, environment
+from tests.processes import ROOT, environment, python
 
 README = (ROOT / "README.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)
@@ -30,7 +29,7 @@ def test_python_runs(source, capsys, monkeypatch):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_run(command, tmp_path):
     words = [w if w != "result.json" else str(tmp_path / w) for w in shlex.split(command)[1:]]
-    done = subprocess.run([sys.executable, "-m", "verify.cli", *words], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    done = python("-m", "verify.cli", *words, where=ROOT, env=environment())
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 

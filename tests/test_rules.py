@@ -111,6 +111,33 @@ def operands_exchanged(rule):
     rule.equal("the sum", rule.apply("add", x, y), rule.apply("add", y, x))
 
 
+def products(rule):
+    rows, inner, columns, more = (rule.number(name) for name in ("rows", "inner", "columns", "more"))
+    return rule.tensor("x", rows, inner), rule.tensor("y", inner, columns), rule.tensor("z", inner + more, columns), more
+
+
+def one_factor_padded_alone(rule):
+    x, _, z, more = products(rule)
+    rule.equal("the product", rule.contract("mk,kn->mn", x, rule.narrow(z, 0, 0, x.axes[1])), rule.contract("mk,kn->mn", rule.pad(x, 1, more), z))
+
+
+def the_padding_cut_out(rule):
+    x, y, _, more = products(rule)
+    padded = rule.contract("mk,kn->mn", rule.pad(x, 0, more), y)
+    rule.equal("the product", rule.contract("mk,kn->mn", x, y), rule.narrow(padded, 0, more, x.axes[0]))
+
+
+def zeros_left_in(rule):
+    x, _, _, more = products(rule)
+    rule.suppose(more > 0)
+    rule.equal("the tensor", rule.narrow(rule.pad(x, 0, more), 0, more, x.axes[0]), x)
+
+
+def fewer_than_no_zeros(rule):
+    x, _, _, _ = products(rule)
+    rule.equal("the tensor", rule.pad(x, 0, 0 - x.axes[0]), rule.pad(x, 0, 0 - x.axes[0]))
+
+
 def another_shape(rule):
     n, m = rule.number("n"), rule.number("m")
     x = rule.tensor("x", n, m)
@@ -136,6 +163,10 @@ WRONG = [
     summed_over_the_group,
     another_function,
     operands_exchanged,
+    one_factor_padded_alone,
+    the_padding_cut_out,
+    zeros_left_in,
+    fewer_than_no_zeros,
     another_shape,
     a_tensor_for_several,
 ]
@@ -145,6 +176,17 @@ WRONG = [
 def test_what_does_not_hold_is_not_proved(statement: Callable[[Rule], None]):
     verdict = prove(statement)
     assert isinstance(verdict, Unknown), explain(verdict)
+
+
+def test_padded_sums_cost_the_sign_of_a_zero():
+    def statement(rule):
+        x, y, _, more = products(rule)
+        factors = rule.pad(x, 1, more), rule.pad(y, 0, more)
+        rule.equal("the product", rule.contract("mk,kn->mn", x, y), rule.contract("mk,kn->mn", *factors))
+
+    verdict = prove(statement)
+    assert isinstance(verdict, Proved)
+    assert verdict.claim == "E2"
 
 
 def test_the_numbers_for_which_it_fails_are_given():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import textwrap
 import xml.etree.ElementTree as ElementTree
@@ -12,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import optimus
-from tests.processes import environment
+from optimus.plan import on_graphs
+from tests.processes import environment, python
 from verify.cli import UsageError, main
 from verify.judgement import judge
 from verify.rules import RuleSubject, Watch, fingerprint, rule_subject, vet
@@ -218,13 +218,12 @@ class TestVetting:
         )
         blocked = "import signal\n\n\ndef Blocked(lock):\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n    lock.acquire()\n\n\n"
         write(here, (HEAD + body + REWRITE).replace("@dataclass", blocked + "@dataclass"))
-        command = [sys.executable, "-m", "optimus_verify", "--rule", "bad.py:BadRule", "--rule-timeout", "0.5s"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment())
+        done = python("-m", "optimus_verify", "--rule", "bad.py:BadRule", "--rule-timeout", "0.5s", env=environment(), timeout=120)
         assert done.returncode == 1
         lines = done.stderr.strip().splitlines()
         assert lines[-1] == "optimus-verify: bad_rule.find() hangs: it did not come back within 2 s and takes no interrupt"
 
-    @pytest.mark.parametrize("pattern", list(optimus.patterns().values()), ids=lambda p: p.name)
+    @pytest.mark.parametrize("pattern", on_graphs(), ids=lambda p: p.name)
     def test_registered_patterns_behave(self, pattern):
         assert vet(rule_subject(pattern)) is None
 
@@ -264,7 +263,7 @@ class TestJudging:
         exec(compile(code, "<pasted>", "exec"), {})
         assert "# shape (" in code
         command = shown[shown.index("replay: ") + 8 :].split()
-        done = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=False, env=environment())
+        done = python(*command[1:], env=environment())
         assert done.returncode == 1, done.stderr
         assert "became" in done.stdout or "differ" in done.stdout or "shape" in done.stdout
 

@@ -68,7 +68,8 @@ def work(task: Task, tick: Callable[[str], None]) -> dict[str, Any]:
     from hypothesis.errors import Flaky
 
     from verify.findings import as_text
-    from verify.fuzzing import FuzzReport, hunt
+    from verify.fuzzing import FuzzReport
+    from verify.hunting import hunt
     from verify.replay import subject_of
     from verify.rules import RuleSubject
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from optimus.plan import lookup, patterns
+from optimus.plan import provable
 from verify.campaign import Campaign, State, Workers
 from verify.cli import UsageError
 from verify.findings import FOLDER
+from verify.hunting import hunted
 from verify.rules_loading import load
 from verify.workers import Processes, RayActors
 
@@ -34,7 +35,7 @@ def run(
 ) -> int:
     """Hunt on patterns by name (empty: all; None: none) and on rules. 0: no find; 1: a find; 3: something never fired."""
     try:
-        named = [] if names is None else [lookup(n).name for n in names] or list(patterns())
+        named = [] if names is None else [hunted(n).name for n in names] or [p.name for p in provable()]
     except ValueError as error:
         raise UsageError(str(error)) from None
     sources = [*named, *(r.source for r in load(rules, folders))]

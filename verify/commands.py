@@ -22,7 +22,7 @@ from rich.text import Text
 
 from fuzz.templates import captured
 from optimus.pattern import IR, Case, Pattern
-from optimus.plan import Plan, default_plan, lookup, lower_patterns, patterns
+from optimus.plan import Plan, default_plan, lookup, patterns
 from verify import quantizer
 from verify.aten import AtenProof, Sides
 from verify.branches import LEAST, FileBranches, together
@@ -63,7 +63,7 @@ def _patterns(names: Sequence[str]) -> list[Pattern]:
 
 def _of_level(level: str | None, *, provable: bool = False) -> list[Pattern]:
     """Every pattern, or those that read graphs of one level. ``provable``: without those of Inductor-IR, of which nothing can be proved."""
-    known = [*patterns().values(), *lower_patterns().values()]
+    known = list(patterns().values())
     found = [p for p in known if (level is None or p.ir is IR(level)) and not (provable and p.ir is IR.INDUCTOR)]
     if not found:
         there = ", ".join(dict.fromkeys(p.ir.value for p in known)) or "none"

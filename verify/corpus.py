@@ -19,9 +19,11 @@ import torch
 
 from optimus.engine import Engine
 from optimus.journal import Journal
+from optimus.levels import level
 from optimus.passes import BUILT_IN
 from optimus.pattern import IR, Case, Exactness, HorizontalPattern, Pattern
 from optimus.plan import Plan, lookup, replace_options
+from optimus.postgrad import aot_eager
 from optimus.rule import Rule
 from verify.cli import UsageError
 from verify.compare import USERS, observe
@@ -106,11 +108,20 @@ class PlanSubject:
         return Exactness.BITWISE if bitwise else Exactness.REASSOCIATES
 
     def apply(self, gm: torch.fx.GraphModule) -> Journal:
-        """See :class:`verify.subject.Subject`."""
-        journal = Engine(gm, self.plan).run()
+        """See :class:`verify.subject.Subject`: the part of the plan that is for the level of ``gm``."""
+        journal = Engine(gm, self.plan.at(level(gm.graph))).run()
         self.fired.update(journal.counts())
         self.errors.extend(str(d) for d in journal.declined if d.reason == "error")
         return journal
+
+
+class PlanBackend(Backend):
+    """Runs a plan as it is run in production: what is for ATen-IR on the graphs that autograd makes, all else in front."""
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        """See :func:`torch.compile`."""
+        self._change(gm)
+        return aot_eager(self._change)(gm, example_inputs)
 
 
 def eager_plan(patterns: Sequence[Pattern] = BUILT_IN) -> Plan:
@@ -130,6 +141,10 @@ def chosen_plan(names: Sequence[str], rules: Sequence[str]) -> Plan:
         named = [lookup(n) for n in names]
     except ValueError as error:
         raise UsageError(str(error)) from None
+    other = next((p for p in named if p.ir is IR.INDUCTOR or p.exactness is Exactness.LOSSY), None)
+    if other is not None:
+        what = "rewrites scheduler nodes" if other.ir is IR.INDUCTOR else "changes gradients within a bound"
+        raise UsageError(f"{other.name} {what}, so that it cannot be compared with eager here; accepted are other patterns of torch and aten")
     mine = [rule_subject(r.pattern).pattern for r in load(rules)]
     return eager_plan([*named, *mine]) if named or mine else eager_plan()
 
@@ -145,7 +160,7 @@ class Replayed:
 def replay(found: Entry, plan: Plan, *, dynamic: bool = False) -> Replayed:
     """Run an entry in eager, through ``aot_eager`` alone, and through it behind ``plan``."""
     subject = PlanSubject(plan, Counter(), [])
-    ours = Backend(subject, "aot_eager")
+    ours = PlanBackend(subject, "aot_eager")
     before = observe(found.program, list(found.make_inputs()))
     if before.raised is not None:
         return Replayed((f"eager refuses the program: {before.raised}",), Counter())

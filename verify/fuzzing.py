@@ -207,13 +207,16 @@ def _hunted(
 def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
     """Try every case and decline as it stands, then changed in one way at a time, and as it is captured with symbols for its sizes.
 
-    What is declined with symbols comes early: it costs little, and no proof of equal results runs through it.
+    What is declined with symbols comes early: it costs little, and no proof of equal results runs through it. In front of it stands one
+    program on which the subject must fire, so that a slow machine sees that it does.
     """
     cases = (*subject.cases, *subject.declines)
     exact = subject.exactness is Exactness.BITWISE
+    plain = iter(variants(cases, complex_numbers=exact))
     tries: list[Iterable[Callable[[], tuple[bool, Finding | None]]]] = [
+        (partial(judge, subject, program) for program in itertools.islice(plain, 1)),
         (partial(judge_symbolic, subject, case) for case in subject.declines),
-        (partial(judge, subject, program) for program in variants(cases, complex_numbers=exact)),
+        (partial(judge, subject, program) for program in plain),
         (partial(judge_symbolic, subject, case) for case in subject.cases),
     ]
     for attempt in itertools.chain(*tries):

@@ -10,12 +10,13 @@ from typing import Any
 from hypothesis.errors import Flaky
 
 from optimus.pattern import Exactness
-from verify import edges, lossy, quantizer, scheduled
+from verify import edges, quantizer, scheduled
 from verify.aten import AtenProof
 from verify.branches import FileBranches, branches_taken, is_traced, sources
 from verify.cache import Cache
-from verify.differential import Comparison, differential
-from verify.fuzzing import FuzzReport, hunt
+from verify.differential import Comparison
+from verify.fuzzing import FuzzReport
+from verify.hunting import differential, hunt
 from verify.proof import CaseProof, Report, proofs, prove_general
 from verify.rules import Fault, RuleSubject, vet
 from verify.subject import PatternSubject, Subject
@@ -58,7 +59,8 @@ class Judgement:
             return self.fault.verdict
         if self.fuzz.finding is not None or any(c.blamed for c in self.runs):
             return "refuted"
-        if isinstance(self.proof.verdict, Proved) and self.fuzz.tried and not self.fuzz.fired:
+        tested = self.fuzz.tried or self.exactness == Exactness.LOSSY.name  # of which a bound is claimed that nothing but fuzzing checks
+        if isinstance(self.proof.verdict, Proved) and tested and not self.fuzz.fired:
             return "vacuous"
         return word(self.proof.verdict)
 
@@ -264,8 +266,7 @@ def fuzzed(
     reports: list[FuzzReport] = []
 
     def run() -> None:
-        hunted = lossy.hunt if quantizer.concerns(subject) else hunt
-        reports.append(hunted(subject, seconds=seconds, seed_number=seed, on_batch=on_batch))
+        reports.append(hunt(subject, seconds=seconds, seed_number=seed, on_batch=on_batch))
 
     if not isinstance(subject, PatternSubject) or is_traced():
         run()
@@ -297,8 +298,7 @@ def _outcome(part: CaseProof) -> str:
 
 def _run(subject: Subject, found: Judgement, deadline: float, device: str, tell: Callable[[str, str], None]) -> None:
     for compiler, most in (("aot_eager", 100), ("inductor", INDUCTOR_RUNS)):
-        compared = lossy.differential if quantizer.concerns(subject) else differential
-        for comparison in compared(subject, (compiler,), device, most):
+        for comparison in differential(subject, (compiler,), device, most):
             found.runs.append(comparison)
             tell("differential", f"{len(found.runs)} runs, {comparison.name} through {compiler}")
             if comparison.blamed or (compiler == "inductor" and time.monotonic() > deadline):

@@ -30,12 +30,13 @@ from optimus.capture import names
 from optimus.fp8 import FLUSHED, bound, fp8_decode, fp8_encode, fp8_step
 from optimus.journal import Journal
 from optimus.passes.activation_quantization import ActivationQuantization
+from optimus.pattern import Case
 from optimus.plan import Plan
 from optimus.quantization import Partitioner, copied, quantize
 from optimus.values import storage, tensor
 from verify.compare import USERS, Run, differences, observe
 from verify.differential import Comparison, quiet
-from verify.fuzzing import Finding, FuzzReport
+from verify.fuzzing import GRACE_S, Finding, FuzzReport
 from verify.quantizer import pattern_of, returning
 from verify.subject import Subject
 
@@ -129,15 +130,28 @@ class Tested:
 
 def run(program: Program, pattern: ActivationQuantization, compiler: str = "aot_eager", device: str = "cpu", *, dynamic: bool = False) -> Tested:
     """Run ``program`` alone, with the pass, and by the statement; see the module."""
+    return run_function(program.function(), program.make_inputs, pattern, compiler, device, dynamic=dynamic)
+
+
+def run_function(
+    function: Callable[..., Any],
+    make_inputs: Callable[[], Sequence[Tensor]],
+    pattern: ActivationQuantization,
+    compiler: str = "aot_eager",
+    device: str = "cpu",
+    *,
+    dynamic: bool = False,
+) -> Tested:
+    """:func:`run` of any function of tensors."""
 
     def make() -> list[Tensor]:
-        return [t.detach().to(device).requires_grad_(t.requires_grad) for t in program.make_inputs()]
+        return [t.detach().to(device).requires_grad_(t.requires_grad) for t in make_inputs()]
 
     journals: list[Journal] = []
     statement = Statement(pattern, compiler == "aot_eager")
-    ways: list[Any] = [None, Partitioner(Plan((pattern,)), journals.append), statement]
+    ways: list[Any] = [None, Partitioner(Plan((pattern,)), journals.append, expanded=compiler == "aot_eager"), statement]
     with quiet():
-        plain, ours, stated = (_observed(program.function(), make(), compiler, way, dynamic) for way in ways)
+        plain, ours, stated = (_observed(function, make(), compiler, way, dynamic) for way in ways)
     if plain.raised is not None:
         return Tested(0, (), plain.raised)
     if stated.raised is not None:
@@ -217,8 +231,7 @@ def differential(subject: Subject, compilers: Sequence[str], device: str, most: 
         for number, (case, dynamic) in enumerate((c, d) for d in (False, True) for c in subject.cases):
             if number >= most:
                 break
-            sizes = (7, 8, 5, 6, 9) if dynamic else (6, 5, 8, 7, 9)
-            program = instantiate(case, dict(zip(names(case), sizes, strict=False)))
+            program = at_sizes(case, (7, 8, 5, 6, 9)) if dynamic else at_sizes(case)
             found = run(program, pattern, compiler, device, dynamic=dynamic)
             wrong = (*found.differences, *([] if found.raised is None else [f"the compiler alone raises {found.raised}"]))
             yield Comparison(case.name, compiler, dynamic, found.fired, wrong, ())
@@ -237,18 +250,31 @@ def products(draw: st.DrawFn) -> Program:
     return Program((h, u), (Step("v0", torch.mul, (Var("h"), Var("u"))),), ("v0",), "product")
 
 
-def hunt(subject: Subject, *, seconds: float, seed_number: int = 0, on_batch: Callable[[FuzzReport], None] | None = None) -> FuzzReport:
+def hunt(
+    subject: Subject,
+    *,
+    seconds: float,
+    seed_number: int = 0,
+    max_examples: int = 1_000_000,
+    on_batch: Callable[[FuzzReport], None] | None = None,
+    on_example: Callable[[FuzzReport], None] | None = None,
+    skip: int = 0,
+) -> FuzzReport:
     """Draw programs, options, and tensors until the time is up or one breaks the statement; the latter is shrunk.
+
+    Arguments are those of :func:`verify.fuzzing.hunt`.
 
     Programs are the cases, disturbed, blind ones, and :func:`products`, whose inputs are quantised too.
     """
     report = FuzzReport()
     start = time.monotonic()
-    number = seed_number
-    while report.finding is None and time.monotonic() < start + seconds:
+    number, listen = seed_number, on_example or (lambda _: None)
+    _first(subject, report, start + seconds, max_examples, listen, skip)
+    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, start + seconds):
         grounds = [(products(), True), (programs((*subject.cases, *subject.declines)), False), (programs(subject.cases), False), (programs(), True)]
         strategy, primals = grounds[(number - seed_number) % len(grounds)]
-        _batch(pattern_of(subject), strategy, primals, number, report, start + seconds)
+        examples = min(BATCH, max_examples - report.tried - report.skipped)
+        _batch(pattern_of(subject), strategy, primals, number, report, start + seconds, examples, skip, listen)
         number += 1
         report.seconds = time.monotonic() - start
         if on_batch is not None:
@@ -256,35 +282,77 @@ def hunt(subject: Subject, *, seconds: float, seed_number: int = 0, on_batch: Ca
     return report
 
 
+def _over(report: FuzzReport, deadline: float) -> bool:
+    """Whether the time is up; a hunt that has seen nothing gets more."""
+    return time.monotonic() > deadline + (0 if report.fired else GRACE_S)
+
+
+def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
+    """Try every case as it stands."""
+    for case in subject.cases:
+        if report.tried + report.skipped >= most or _over(report, deadline) or report.finding is not None:
+            return
+        if report.skipped < skip:
+            report.skipped += 1
+            continue
+        report.finding = _judge(pattern_of(subject), at_sizes(case), report)
+        if report.finding is None:
+            on_example(report)
+
+
+def at_sizes(case: Case, sizes: Sequence[int] = (6, 5, 8, 7, 9)) -> Program:
+    """A case with numbers for its sizes."""
+    return instantiate(case, dict(zip(names(case), sizes, strict=False)))
+
+
+def _judge(pattern: ActivationQuantization, program: Program, report: FuzzReport, given: Sequence[tuple[str, Any]] = ()) -> Finding | None:
+    """Run one program, and count it unless a find is being shrunk."""
+    report.tried += report.finding is None
+    try:
+        found = run(program, replace(pattern, **dict(given)))
+    except USERS as error:  # whatever a compiler raises beyond what it is asked to run
+        found = Tested(0, (f"{type(error).__name__}: {error}",))
+    report.uncaptured += found.raised is not None
+    report.fired += bool(found.fired) and report.finding is None
+    return Finding(program, found.differences, "", "", tuple(given)) if found.differences else None
+
+
 OPTIONS = st.fixed_dictionaries({"quant_type": st.sampled_from(("float8_e5m2", "float8_e4m3fn")), "use_scaling": st.booleans()})
 BATCH = 25
 
 
 def _batch(
-    pattern: ActivationQuantization, strategy: st.SearchStrategy[Program], primals: bool, number: int, report: FuzzReport, deadline: float
+    pattern: ActivationQuantization,
+    strategy: st.SearchStrategy[Program],
+    primals: bool,
+    number: int,
+    report: FuzzReport,
+    deadline: float,
+    examples: int,
+    skip: int,
+    on_example: Callable[[FuzzReport], None],
 ) -> None:
     class Found(Exception):
         pass
 
     @seed(number)  # type: ignore[untyped-decorator]
     @settings(
-        max_examples=BATCH, deadline=None, database=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck),
+        max_examples=examples, deadline=None, database=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False, print_blob=False,
     )  # fmt: skip
     @given(strategy, OPTIONS)
     def attempt(program: Program, options: dict[str, Any]) -> None:
-        if time.monotonic() > deadline and report.finding is None:
+        if _over(report, deadline) and report.finding is None:
             return
-        report.tried += report.finding is None
-        try:
-            found = run(program, replace(pattern, exclude_primals=not primals, **options))
-        except USERS as error:  # whatever a compiler raises beyond what it is asked to run
-            found = Tested(0, (f"{type(error).__name__}: {error}",))
-        report.uncaptured += found.raised is not None
-        report.fired += bool(found.fired) and report.finding is None
-        if found.differences:
-            report.finding = Finding(program, (*found.differences, f"with {options}"), "", "")
+        if report.skipped < skip:
+            report.skipped += 1
+            return
+        found = _judge(pattern, program, report, tuple((options | {"exclude_primals": not primals}).items()))
+        if found is not None:
+            report.finding = found
             raise Found
+        if report.finding is None:
+            on_example(report)
 
     with contextlib.suppress(Found):
         attempt()

@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from optimus.pattern import Pattern
-from optimus.plan import lookup, patterns
+from optimus.plan import provable
 from optimus_verify import judge_in_process
 from verify.cli import UsageError
+from verify.hunting import hunted
 from verify.mutation import TIME, WITNESSES, Killed, Mutant, judge_mutant, mutants, sample
 from verify.rules_loading import load
 
@@ -40,7 +41,7 @@ def run(
 ) -> int:
     """Judge mutants of patterns by name (empty: all; None: none) and of rules. 1 if a score is below ``floor``, else 0."""
     try:
-        named: list[Pattern] = [] if names is None else [lookup(n) for n in names] or list(patterns().values())
+        named: list[Pattern] = [] if names is None else [hunted(n) for n in names] or provable()
     except ValueError as error:
         raise UsageError(str(error)) from None
     chosen = [(p.name, p) for p in named] + [(r.source, r.pattern) for r in load(rules, folders)]

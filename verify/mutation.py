@@ -171,7 +171,9 @@ def mutated(pattern: Pattern, file: Path, source: str) -> Pattern:
     cls = type(pattern)
     order = [sys.modules[c.__module__] for c in reversed(cls.__mro__) if issubclass(c, Pattern) and c.__module__ != Pattern.__module__]
     for module in dict.fromkeys(order):
+        before = {name: kind for name, kind in vars(module).items() if isinstance(kind, type) and kind.__module__ == module.__name__}
         _executed(module, source if Path(str(module.__file__)) == file else Path(str(module.__file__)).read_text())
+        _known_everywhere({id(kind): vars(module)[name] for name, kind in before.items() if name in vars(module)})
     made: Pattern = getattr(sys.modules[cls.__module__], cls.__name__)(**pattern.options())
     return made
 
@@ -180,11 +182,23 @@ def _executed(module: ModuleType, source: str) -> None:
     exec(compile(source, str(module.__file__), "exec"), module.__dict__)
 
 
+def _known_everywhere(changed: dict[int, type]) -> None:
+    """Give every module of ours that imported a class the changed one, by which patterns of some kinds are known. ``changed``: by the old one."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in ("optimus", "fuzz", "verify"):
+            for called, given in list(vars(module).items()):
+                if id(given) in changed:
+                    setattr(module, called, changed[id(given)])
+
+
 def ask(pattern: Pattern, budget_s: float, every: bool) -> list[tuple[str, str]]:
     """The witnesses that object to ``pattern``, in order, each with what it says. ``every``: do not stop at the first."""
+    from verify import quantizer
     from verify.rules import rule_subject
+    from verify.subject import PatternSubject
 
-    subject = rule_subject(pattern)
+    plain = PatternSubject(pattern)
+    subject = plain if quantizer.concerns(plain) else rule_subject(pattern)
     found: list[tuple[str, str]] = []
     for witness in WITNESSES:
         said = _asked(witness, subject, budget_s)
@@ -197,14 +211,16 @@ def ask(pattern: Pattern, budget_s: float, every: bool) -> list[tuple[str, str]]
 
 def _asked(witness: str, subject: Any, budget_s: float) -> str | None:
     """What a witness objects to; None if to nothing."""
-    from verify.differential import differential
+    from verify import quantizer
     from verify.edges import prove_edges
-    from verify.fuzzing import hunt
+    from verify.hunting import differential, hunt
     from verify.proof import proofs
     from verify.rules import vet
     from verify.verdict import Proved, explain
 
     if witness == "cases":
+        if quantizer.concerns(subject):
+            return quantizer.misfired(subject)
         fault = vet(subject)
         return None if fault is None else str(fault)
     if witness == "proof":

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from fuzz.profiles import PROFILES, Profile, register_profiles
-from optimus.pattern import IR, Case, Pattern
-from optimus.plan import lookup, lower_patterns, patterns
-from verify import findings, lossy, quantizer, scheduled
+from optimus.pattern import Case
+from optimus.plan import lookup, provable
+from verify import findings, scheduled
 from verify.cache import Cache, default_folder
 from verify.cli import UsageError
-from verify.differential import differential, quiet
+from verify.differential import quiet
 from verify.edges import prove_edges
-from verify.fuzzing import hunt
+from verify.hunting import differential, hunt
 from verify.paste import paste
 from verify.proof import CaseProof, prove_case, prove_general
 from verify.rules import Fault, RuleSubject, rule_subject, vet
@@ -89,7 +89,7 @@ def _chosen(config: pytest.Config, profile: Profile) -> list[Judged]:
     found: list[Judged] = []
     for name in config.getoption("optimus_pattern"):
         try:
-            chosen = _provable() if name == "all" else [lookup(name)]
+            chosen = provable() if name == "all" else [lookup(name)]
         except ValueError as error:
             raise UsageError(f"--optimus-pattern: {error}") from None
         found += [Judged(PatternSubject(p), ("pattern", p.name), profile) for p in chosen]
@@ -102,11 +102,6 @@ def _chosen(config: pytest.Config, profile: Profile) -> list[Judged]:
     for rule in load(config.getoption("optimus_rule"), config.getoption("optimus_rule_dir")):
         found.append(Judged(rule_subject(rule.pattern), ("rule", rule.source), profile))
     return list({j.subject.name: j for j in found}.values())
-
-
-def _provable() -> list[Pattern]:
-    """Every pattern but those of Inductor-IR, as ``optimus-verify --all``."""
-    return [p for p in (*patterns().values(), *lower_patterns().values()) if p.ir is not IR.INDUCTOR]
 
 
 class Suite(pytest.Collector):
@@ -222,10 +217,7 @@ def _edges(judged: Judged) -> None:
 
 def _fuzz(judged: Judged) -> None:
     profile, subject = judged.profile, judged.subject
-    if quantizer.concerns(subject):
-        report = lossy.hunt(subject, seconds=profile.seconds)
-    else:
-        report = hunt(subject, seconds=profile.seconds, max_examples=profile.max_examples)
+    report = hunt(subject, seconds=profile.seconds, max_examples=profile.max_examples)
     seen = f"{report.tried} programs, {report.fired} rewritten, {report.seconds:.0f} s, profile {profile.name}"
     if report.finding is not None:
         option, value = judged.source
@@ -237,8 +229,7 @@ def _fuzz(judged: Judged) -> None:
 
 
 def _differential(judged: Judged, compiler: str, most: int) -> None:
-    compared = lossy.differential if quantizer.concerns(judged.subject) else differential
-    runs = list(compared(judged.subject, (compiler,), "cpu", most))
+    runs = list(differential(judged.subject, (compiler,), "cpu", most))
     if not any(run.fired for run in runs):
         raise WitnessError(f"{judged.subject.name} fired in none of {len(runs)} runs through {compiler}; nothing was compared")
     for run in runs:

@@ -83,6 +83,18 @@ def examine(subject: Subject, gm: GraphModule, timeout_s: float = TIMEOUT_S, sec
     return Examined(journal, _told(worst(verdicts), found), *codes)
 
 
+def misfired(subject: Subject) -> str | None:
+    """The first case on which the pass does not fire though it must, or does though it must not, or not for the reason that it must give."""
+    from fuzz.templates import captured
+
+    for case in (*subject.cases, *subject.declines):
+        journal = examine(subject, captured(case), timeout_s=0.0, second_solver=False).journal
+        reasons = {d.reason for d in journal.declined}
+        if bool(journal.rewrites) != case.must_fire or not (case.must_fire or case.reason in reasons):
+            return f"{case.name}: {len(journal.rewrites)} rewrites, declined for {', '.join(sorted(reasons)) or 'nothing'}"
+    return None
+
+
 def _told(verdict: Verdict, found: Quantized) -> Verdict:
     if not isinstance(verdict, Proved):
         return verdict

@@ -9,6 +9,7 @@ from typing import Any
 
 from fuzz.program import Input
 from optimus.plan import lookup
+from verify import lossy, quantizer
 from verify.cli import UsageError
 from verify.differential import backend, three_way
 from verify.lowered import is_lowered
@@ -36,6 +37,11 @@ def replay(
         print(f"replay: {error}", file=sys.stderr)
         return 2
     subject = replace(subject, pattern=replace(subject.pattern, **(options or {})))
+    if quantizer.concerns(subject):
+        tested = lossy.run_function(program, lambda: [i.make() for i in inputs], quantizer.pattern_of(subject), dynamic=dynamic)
+        for line in tested.differences or (f"no difference, with {tested.fired} rewrites",):
+            print(line)
+        return 1 if tested.differences else 0
     bitwise = subject.exactness.name == "BITWISE"
     compiler = "aot_eager" if is_lowered(subject) else "eager"
     run = three_way(program, lambda: [i.make() for i in inputs], backend(subject, compiler), compiler, bitwise=bitwise, dynamic=dynamic)

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from optimus.pattern import IR, Case, Exactness, HorizontalPattern, Pattern, VerticalPattern
-from optimus.plan import lower_patterns, patterns
+from optimus.plan import patterns
 from verify.cli import UsageError
 from verify.compare import USERS
 from verify.watchdog import limited
@@ -44,7 +44,7 @@ def load(rules: Sequence[str] = (), folders: Sequence[str] = ()) -> list[Rule]:
     for folder in folders:
         found += load_folder(folder)
     named: dict[str, str] = {}
-    known = {**patterns(), **lower_patterns()}
+    known = patterns()
     for rule in found:
         name = rule.pattern.name
         if name in named and named[name] != rule.source:

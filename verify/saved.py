@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 
 from optimus.capture import capture
 from optimus.pattern import Pattern
-from optimus.plan import Plan, default_plan, patterns, replace_options
+from optimus.plan import Plan, default_plan, lookup, patterns, replace_options
 from verify.compare import USERS
 from verify.differential import quiet
 from verify.program_text import imports, source
@@ -76,7 +76,7 @@ def read_plan(folder: Path) -> Plan:
 
 def _pattern(data: dict[str, Any]) -> Pattern:
     if "class" not in data:
-        return replace_options(patterns()[data["pattern"]], data["options"])
+        return replace_options(lookup(data["pattern"]), data["options"])
     module, _, name = data["class"].partition(":")
     made: Any = _module(module, data.get("file"))
     for part in name.split("."):

@@ -41,7 +41,8 @@ ATEN_REQUIREMENTS = {
 class AtenPointwise(HorizontalPattern):
     """The common part of the patterns that join one element-wise operator of one tensor.
 
-    Complex numbers are left alone: eager rounds those at the end of a tensor otherwise than those inside.
+    Off by default: on an H200 behind Inductor calls took 1.3 to 1.5 times as long, for the copies, and 0.75 where what is joined is
+    the pieces of one tensor. Complex numbers are left alone: eager rounds those at the end of a tensor otherwise than those inside.
     """
 
     ir = IR.ATEN
@@ -77,7 +78,7 @@ BINARY_REQUIREMENTS = ATEN_REQUIREMENTS | {
 class AtenBinary(HorizontalPattern):
     """The common part of the patterns that join one element-wise operator of two tensors of one shape.
 
-    A factor ``alpha`` is shared by all members of a group. Where it is not 1 floating-point numbers are left alone: the kernel
+    Off by default, as :class:`AtenPointwise`. A factor ``alpha`` is shared by all members of a group. Where it is not 1 floating-point numbers are left alone: the kernel
     rounds the product at the end of a tensor and not inside, or the other way round.
     """
 

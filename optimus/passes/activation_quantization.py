@@ -31,7 +31,7 @@ def gated(x, w, v):
 @fires("n, k", "m, k")
 def used_twice(x, w):
     h = torch.mm(x, w.t())
-    return (h * h).exp().sum(), torch.sigmoid(h).sum(0)
+    return (h * h).sin().sum(), torch.sigmoid(h).sum(0)
 
 
 @fires("n, k", "k, m", "m, k")
@@ -65,12 +65,12 @@ def inputs(x, y):
 
 @declines("dtype", "n, k: float64", "k, m: float64")
 def wide(x, w):
-    return torch.mm(x, w).exp().sum()
+    return torch.mm(x, w).sin().sum()
 
 
 @declines("no_gain", "n, k: bfloat16", "k, m: bfloat16")
 def rows_may_be_short(x, w):
-    return torch.mm(x, w).exp().sum()
+    return torch.mm(x, w).sin().sum()
 
 
 @declines("layout", "n, k", "k, m + 1", "m, k")
@@ -78,14 +78,19 @@ def part_of_a_row(x, w, v):
     return torch.mm(torch.mm(x, w)[:, 1:], v)
 
 
+@declines("exponent", "n, k", "k, m")
+def scores(x, w):
+    return torch.logsumexp(torch.mm(x, w), 1)
+
+
 @dataclass(frozen=True)
 class ActivationQuantization(Pattern):
     """``saved(t); use(t)  ->  saved(encode(t, step(t)), step(t)); use(decode(encode(t, step(t)), step(t)))``
 
-    What the forward pass saves for the backward pass is kept in 8-bit floating point. Outputs are those of the same graph of
-    operators, bit by bit where each is rounded as in eager (a compiler that keeps float16 and bfloat16 wider inside a kernel rounds by
-    what it fuses, which another output changes); gradients are those that the same backward pass computes from saved values each of which is off by at most the bound
-    that :mod:`optimus.fp8` states. Infinities and NaN are kept, so that what is finite in eager stays finite.
+    What the forward pass saves for the backward pass is kept in 8-bit floating point. Outputs are those of the same graph, bit by bit:
+    Inductor compiles the encoding to kernels of its own, behind a value that is written to memory as it is where it is saved. Gradients
+    are those that the same backward pass computes from saved values each of which is off by at most the bound that
+    :mod:`optimus.fp8` states. Infinities and NaN are kept, so that what is finite in eager stays finite.
 
     Sound because the forward pass is only added to, and the backward pass reads a saved value through one name. Stops at what
     the caller holds: outputs and whatever lies in their memory, parameters, and (``exclude_primals``) inputs, whose
@@ -104,15 +109,16 @@ class ActivationQuantization(Pattern):
         "small": "it has at least size_in_mb, for all sizes that the graph admits",
         "returned": "nothing in its memory is an output of the forward pass",
         "input": "it is no parameter, nor, with exclude_primals, in the memory of any input",
+        "exponent": "the backward pass takes no exponential of it (scores of a softmax that is computed again, queries and keys of attention)",
         "layout": "it fills its memory from the start, in an order of dimensions that element-wise operators keep",
         "no_gain": "all that is saved of its memory, and the steps, take less in 8 bits than that memory",
         "device": "its device converts to the format: a CPU, or a CUDA GPU (of compute capability 8.9 for float8_e4m3fn)",
     }
     cases = (activation, gated, used_twice, beside_a_result, three_dimensions)
-    declines = (returned, view_returned, inputs, wide, rows_may_be_short, part_of_a_row)
+    declines = (returned, view_returned, inputs, wide, rows_may_be_short, part_of_a_row, scores)
 
     size_in_mb: int = 100
-    """Smallest tensor, in units of 2^20 bytes."""
+    """Smallest tensor, in units of 2^20 bytes. Where nearly all that is saved was quantised (4), a transformer did not train."""
     allowed_dtypes: str = "bfloat16"
     """Which dtypes are quantised, separated by semicolons: bfloat16, float16, float32."""
     quant_type: str = "float8_e5m2"
@@ -123,6 +129,8 @@ class ActivationQuantization(Pattern):
     """Leave inputs alone; parameters always are. Their caller holds them, so that a copy in 8 bits is memory on top."""
     quantize_dynamic_shape: bool = False
     """Take a size that is not known for large enough."""
+    exponents: bool = False
+    """Quantise also what the backward pass takes an exponential of, where an error is added to an exponent."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,13 +156,14 @@ class ActivationQuantization(Pattern):
         """The dtypes that are quantised."""
         return self._named("allowed_dtypes", self.allowed_dtypes.split(";"), FLUSHED)
 
-    def choose(self, saved: Sequence[Node], returned: Sequence[Node], static: frozenset[Node]) -> list[Node | Decline]:
+    def choose(self, saved: Sequence[Node], returned: Sequence[Node], static: frozenset[Node], exponents: frozenset[str]) -> list[Node | Decline]:
         """Each value that a forward graph saves, or the refusal to quantise it.
 
-        ``returned``: the outputs of the forward pass. ``static``: inputs that are parameters or buffers.
+        ``returned``: the outputs of the forward pass. ``static``: inputs that are parameters or buffers. ``exponents``: names of saved
+        values that the backward pass takes an exponential of.
         """
         held, kept = {root(n) for n in returned}, {root(n) for n in static}
-        found: list[Node | Decline] = [self._refusal(n, held, kept) or n for n in saved]
+        found: list[Node | Decline] = [self._refusal(n, held, kept, exponents) or n for n in saved]
         classes: dict[Node, list[int]] = {}
         for k, node in enumerate(saved):
             classes.setdefault(root(node), []).append(k)
@@ -165,7 +174,7 @@ class ActivationQuantization(Pattern):
                 found = [Decline("no_gain", f"memory of {source.name}: {why}") if k in able else f for k, f in enumerate(found)]
         return found
 
-    def _refusal(self, node: Node, held: set[Node], kept: set[Node]) -> Decline | None:
+    def _refusal(self, node: Node, held: set[Node], kept: set[Node], exponents: frozenset[str]) -> Decline | None:
         fake, source = tensor(node), root(node)
         if fake is None or not is_plain(fake) or fake.dtype not in self.dtypes:
             return Decline("dtype", "no tensor" if fake is None else str(fake.dtype))
@@ -177,6 +186,8 @@ class ActivationQuantization(Pattern):
             return Decline("returned", f"the memory of {source.name}")
         if source in kept or (self.exclude_primals and source.op == "placeholder"):
             return Decline("input", source.name)
+        if node.name in exponents and not self.exponents:
+            return Decline("exponent", node.name)
         if not known(fake.storage_offset() == 0) or not all(map(same_size, fake.stride(), _elementwise_strides(fake))):
             return Decline("layout", f"strides {tuple(fake.stride())} at {fake.storage_offset()}")
         return None

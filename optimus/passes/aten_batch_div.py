@@ -1,58 +1,14 @@
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import torch
 
 from optimus.passes._aten import BINARY_REQUIREMENTS, AtenBinary, aten
-from optimus.pattern import declines, fires
+from optimus.passes._cases import of_two_tensors
 
-
-@fires(*["n, k"] * 10)
-def pairs(*t):
-    return torch.cat([torch.div(x, y) for x, y in zip(t[:5], t[5:], strict=True)])
-
-
-@fires(*["n, k"] * 6)
-def spellings(a, b, c, d, e, f):
-    return torch.stack([a / b, b.div(c), torch.div(input=c, other=d), torch.div(e, e), f / f, a / a, b / b, c / c, d / a, e / b])
-
-
-@fires(*["n"] * 5, *["n: int64"] * 5)
-def with_integers(*t):
-    return torch.cat([x / y for x, y in zip(t[:5], t[5:], strict=True)])
-
-
-@declines("too_few", *["n, k"] * 4)
-def four(*xs):
-    return torch.cat([x / xs[0] for x in xs])
-
-
-@declines("too_few", "n, k", "n, k")
-def chained(x, y):
-    for _ in range(5):
-        x = x / y
-    return x.cos()
-
-
-@declines("law:aliasing", *["n, k"] * 5)
-def returned(*xs):
-    return [x / xs[0] for x in xs]
-
-
-@declines("too_few", *["n, k"] * 5, *["n, k"] * 3, *["n, k: bfloat16"] * 2)
-def another_dtype(*t):
-    return torch.cat([x / y for x, y in zip(t[:5], t[5:], strict=True)])
-
-
-@declines("row_major", *["n, k"] * 5)
-def transposed(*xs):
-    return torch.stack([x.t() / xs[0].t() for x in xs])
-
-
-@declines("same_shape", *["n, k"] * 5, *["k"] * 5)
-def broadcast(*t):
-    return torch.stack([x / y for x, y in zip(t[:5], t[5:], strict=True)])
+CASES = of_two_tensors(torch.div, operator.truediv)
 
 
 @dataclass(frozen=True)
@@ -70,5 +26,5 @@ class BatchAtenDiv(AtenBinary):
     anchors = frozenset({"div"})
     function = aten.div.Tensor
     requirements = {name: text for name, text in BINARY_REQUIREMENTS.items() if name != "plain_scale"}
-    cases = (pairs, spellings, with_integers)
-    declines = (four, chained, returned, another_dtype, transposed, broadcast)
+    cases = CASES("pairs", "spellings", "with_integers")
+    declines = CASES("four", "chained", "returned", "another_dtype", "transposed", "broadcast")

@@ -85,6 +85,9 @@ class BatchLinearPostGrad(HorizontalPattern):
     Sound because element ``m, n`` of slice ``k`` of the product sums ``xk[m, j] * yk[j, n]`` over ``j``; the order of summation may
     differ, so rounding may. Stops where shapes, dtypes, devices, presence and shape of the bias, or the factors ``beta`` and ``alpha``
     differ. A ``beta`` of 0 keeps its meaning: the bias is not read, be it NaN.
+
+    Off by default: on an H200 behind Inductor, 256 products took a quarter of the time on the GPU, but 0.9 to 1.5 of the wall time,
+    and compiled five times as long.
     """
 
     name = "batch_linear_post_grad"

@@ -5,50 +5,9 @@ from dataclasses import dataclass
 import torch
 
 from optimus.passes._aten import AtenPointwise, aten
-from optimus.pattern import declines, fires
+from optimus.passes._cases import of_one_tensor
 
-
-@fires(*["n, k"] * 5)
-def functions(*xs):
-    return torch.cat([torch.relu(x) for x in xs])
-
-
-@fires(*["n, k"] * 6)
-def spellings(a, b, c, d, e, f):
-    return a.relu() + torch.relu(b) * torch.relu(input=c) - d.relu() + e.relu() * f.relu()
-
-
-@fires(*["n"] * 5)
-def two_layers(*xs):
-    once = [torch.relu(x) * 2 for x in xs]
-    return sum(torch.relu(x) for x in once)
-
-
-@declines("too_few", *["n, k"] * 4)
-def four(*xs):
-    return torch.cat([torch.relu(x) for x in xs])
-
-
-@declines("too_few", "n, k")
-def chained(x):
-    for _ in range(5):
-        x = torch.relu(x)
-    return x.cos()
-
-
-@declines("law:aliasing", *["n, k"] * 5)
-def returned(*xs):
-    return [torch.relu(x) for x in xs]
-
-
-@declines("too_few", *["n, k"] * 4, "n, k: bfloat16")
-def another_dtype(*xs):
-    return torch.cat([torch.relu(x) for x in xs])
-
-
-@declines("row_major", *["n, k"] * 5)
-def transposed(*xs):
-    return torch.stack([torch.relu(x.t()) for x in xs])
+CASES = of_one_tensor(torch.relu)
 
 
 @dataclass(frozen=True)
@@ -64,5 +23,5 @@ class BatchAtenRelu(AtenPointwise):
     name = "batch_aten_relu"
     anchors = frozenset({"relu"})
     function = aten.relu.default
-    cases = (functions, spellings, two_layers)
-    declines = (four, chained, returned, another_dtype, transposed)
+    cases = CASES("functions", "spellings", "slices", "two_layers")
+    declines = CASES("four", "chained", "returned", "another_shape", "another_dtype", "transposed")

@@ -5,50 +5,10 @@ from dataclasses import dataclass
 import torch
 
 from optimus.passes._aten import AtenPointwise, aten
-from optimus.pattern import Exactness, declines, fires
+from optimus.passes._cases import of_one_tensor
+from optimus.pattern import Exactness
 
-
-@fires(*["n, k"] * 5)
-def functions(*xs):
-    return torch.cat([torch.sigmoid(x) for x in xs])
-
-
-@fires(*["n, k"] * 6)
-def spellings(a, b, c, d, e, f):
-    return a.sigmoid() + torch.sigmoid(b) * torch.sigmoid(input=c) - d.sigmoid() + e.sigmoid() * f.sigmoid()
-
-
-@fires(*["n"] * 5)
-def two_layers(*xs):
-    once = [torch.sigmoid(x) * 2 for x in xs]
-    return sum(torch.sigmoid(x) for x in once)
-
-
-@declines("too_few", *["n, k"] * 4)
-def four(*xs):
-    return torch.cat([torch.sigmoid(x) for x in xs])
-
-
-@declines("too_few", "n, k")
-def chained(x):
-    for _ in range(5):
-        x = torch.sigmoid(x)
-    return x.cos()
-
-
-@declines("law:aliasing", *["n, k"] * 5)
-def returned(*xs):
-    return [torch.sigmoid(x) for x in xs]
-
-
-@declines("too_few", *["n, k"] * 4, "n, k: bfloat16")
-def another_dtype(*xs):
-    return torch.cat([torch.sigmoid(x) for x in xs])
-
-
-@declines("row_major", *["n, k"] * 5)
-def transposed(*xs):
-    return torch.stack([torch.sigmoid(x.t()) for x in xs])
+CASES = of_one_tensor(torch.sigmoid)
 
 
 @dataclass(frozen=True)
@@ -66,5 +26,5 @@ class BatchAtenSigmoid(AtenPointwise):
     anchors = frozenset({"sigmoid"})
     exactness = Exactness.REASSOCIATES
     function = aten.sigmoid.default
-    cases = (functions, spellings, two_layers)
-    declines = (four, chained, returned, another_dtype, transposed)
+    cases = CASES("functions", "spellings", "slices", "two_layers")
+    declines = CASES("four", "chained", "returned", "another_shape", "another_dtype", "transposed")

@@ -44,6 +44,21 @@ def not_added(b, x, y):
     return torch.addmm(b, x, y, beta=0)
 
 
+@fires("m, 3", "3, n")
+def short_sum(x, y):
+    return torch.mm(x, y) * 2
+
+
+@fires("n", "m, 2", "2, n")
+def short_sum_with_a_vector(b, x, y):
+    return torch.addmm(b, x, y, beta=2, alpha=3)
+
+
+@fires("m, 2: bfloat16", "2, n: bfloat16")
+def short_sum_in_half_precision(x, y):
+    return torch.mm(x, y).exp()
+
+
 @fires("m, k: bfloat16", "k, n: bfloat16", "n: bfloat16")
 def half_precision(x, y, b):
     return torch.addmm(b, x, y) + torch.mm(x, y)
@@ -78,6 +93,8 @@ def times_zero(b, x, y):
 class DecomposeMm(VerticalPattern):
     """``mm(x, y)  ->  sum(x[:, :, None] * y[None], 1)``
 
+    ``mm(x, y)  ->  x[:, 0:1] * y[0:1] + x[:, 1:2] * y[1:2] + ...``, where there are few terms
+
     A matrix product (``mm``, ``bmm``, ``addmm``) of matrices so narrow that no kernel for products pays is written as multiply and sum,
     which the compiler below fuses with what stands before and behind.
 
@@ -86,14 +103,15 @@ class DecomposeMm(VerticalPattern):
     it. ``alpha`` and ``beta`` scale the sum and what is added before that; a ``beta`` of 0 adds nothing, be it NaN. Stops at large
     sizes, and at other dtypes.
 
-    Off by default, until its gain is measured. What is small differs between devices: on CUDA devices a first dimension of at least
-    ``min_first_dimension_decomposition`` and others below ``max_other_dimension_decomposition`` (two of three for ``bmm``), elsewhere
-    a first dimension of at most ``cpu_max_first_dimension_decomposition`` and others of at most ``cpu_max_other_dimension_decomposition``.
+    What is small differs between devices: on CUDA devices a first dimension of at least ``min_first_dimension_decomposition`` and others
+    below ``max_other_dimension_decomposition`` (two of three for ``bmm``), elsewhere a first dimension of at most
+    ``cpu_max_first_dimension_decomposition`` and others of at most ``cpu_max_other_dimension_decomposition``. Measured through Inductor on an
+    H200, with ``relu`` behind: 1.2 to 24 times as fast on eight shapes of the paper's kind. On a CPU (float32, one row): 1.1 times
+    as fast for 64 x 64, 0.9 for 512 x 512, 0.2 for 2048 x 2048.
     """
 
     name = "decompose_mm_pass"
     ir = IR.ATEN
-    by_default = False
     anchors = frozenset({"mm", "bmm", "addmm"})
     exactness = Exactness.REASSOCIATES
     requirements = {
@@ -101,7 +119,10 @@ class DecomposeMm(VerticalPattern):
         "zero_factor": ZERO_FACTOR,
         "dtype": "the result is of a floating-point dtype, or of one of whole numbers",
     }
-    cases = (product, transposed, batched, with_a_vector, not_added, half_precision, whole_numbers)
+    cases = (
+        product, transposed, batched, with_a_vector, not_added, short_sum, short_sum_with_a_vector, short_sum_in_half_precision, half_precision,
+        whole_numbers,
+    )  # fmt: skip
     declines = (many_rows, long_sides, complex_numbers, times_zero)
     judged_with = {"skip_dynamic_shape_dim_check": True}
 
@@ -111,8 +132,11 @@ class DecomposeMm(VerticalPattern):
     """On CUDA devices: other dimensions are shorter."""
     cpu_max_first_dimension_decomposition: int = 1
     """Elsewhere: the greatest extent of the first dimension."""
-    cpu_max_other_dimension_decomposition: int = 2048
-    """Elsewhere: the greatest extent of other dimensions."""
+    cpu_max_other_dimension_decomposition: int = 64
+    """Elsewhere: the greatest extent of other dimensions (2048 in the paper; see above)."""
+    max_written_out: int = 32
+    """A sum of at most so many terms is written as additions, of which a compiler makes a plain loop, and no reduction of short rows (which was
+    half as fast as the product itself for 8 terms of bfloat16 on an H200)."""
     skip_dynamic_shape_dim_check: bool = False
     """Take extents that are not known for such that it pays."""
 
@@ -120,7 +144,7 @@ class DecomposeMm(VerticalPattern):
         super().__post_init__()
         for option, given in self.options().items():
             if not isinstance(given, bool):
-                at_least(self, option, 1)
+                at_least(self, option, 0 if option == "max_written_out" else 1)
 
     @staticmethod
     def general(rule: Rule) -> None:
@@ -158,16 +182,30 @@ class DecomposeMm(VerticalPattern):
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
         found: Product = match.found
-        inner = 1 if found.batch is None else 2
-        left = tx.call(aten.unsqueeze.default, _widened(tx, found.left), inner + 1)
-        right = tx.call(aten.unsqueeze.default, _widened(tx, found.right), inner - 1)
-        total = _summed(tx, tx.call(aten.mul.Tensor, left, right), inner, found.dtype)
+        total = self._product(tx, _widened(tx, found.left), _widened(tx, found.right), found)
         total = _scaled(tx, total, found.alpha)
         if found.bias is not None and found.beta != 0:
             total = tx.call(aten.add.Tensor, total, _scaled(tx, _widened(tx, found.bias), found.beta))
         if found.dtype in WIDER:
             total = tx.call(torch.ops.prims.convert_element_type.default, total, found.dtype)
         tx.replace(found.node, total)
+
+    def _product(self, tx: Transaction, left: Node, right: Node, found: Product) -> Node:
+        """The sum of products of ``left`` and ``right``, in the dtype that they have."""
+        inner = 1 if found.batch is None else 2
+        terms = number(found.inner)
+        if terms is not None and 0 < terms <= self.max_written_out:
+            total = _term(tx, left, right, inner, 0)
+            for k in range(1, terms):
+                total = tx.call(aten.add.Tensor, total, _term(tx, left, right, inner, k))
+            return total
+        products = tx.call(aten.mul.Tensor, tx.call(aten.unsqueeze.default, left, inner + 1), tx.call(aten.unsqueeze.default, right, inner - 1))
+        return _summed(tx, products, inner, found.dtype)
+
+
+def _term(tx: Transaction, left: Node, right: Node, inner: int, k: int) -> Node:
+    """Column ``k`` of ``left`` times row ``k`` of ``right``."""
+    return tx.call(aten.mul.Tensor, tx.call(aten.slice.Tensor, left, inner, k, k + 1), tx.call(aten.slice.Tensor, right, inner - 1, k, k + 1))
 
 
 def _widened(tx: Transaction, node: Node) -> Node:

@@ -6,32 +6,20 @@ import torch
 import torch.nn.functional as F
 
 from optimus.passes._batch import Pointwise
+from optimus.passes._cases import of_one_tensor
 from optimus.pattern import declines, fires
 
-
-@fires(*["n, k"] * 5)
-def functions(*xs):
-    return torch.cat([F.relu(x) for x in xs])
+CASES = of_one_tensor(torch.relu)
 
 
 @fires(*["n, k"] * 5)
-def spellings(a, b, c, d, e):
+def further_spellings(a, b, c, d, e):
     return a.relu() + torch.relu(b) * F.relu(c, inplace=False) - F.relu(input=d) + torch.relu(e)
 
 
 @fires(*["n, k: int64"] * 5)
 def integers(*xs):
     return torch.cat([torch.relu(x) for x in xs])
-
-
-@declines("too_few", *["n, k"] * 4)
-def four(*xs):
-    return torch.cat([F.relu(x) for x in xs])
-
-
-@declines("row_major", *["n, k"] * 5)
-def transposed(*xs):
-    return torch.stack([F.relu(x.t()) for x in xs])
 
 
 @declines("plain_call", *["n, k"] * 5)
@@ -52,5 +40,5 @@ class BatchRelu(Pointwise):
     name = "batch_relu"
     anchors = frozenset({"relu"})
     function = staticmethod(torch.relu)
-    cases = (functions, spellings, integers)
-    declines = (four, transposed, in_place)
+    cases = (*CASES("functions", "spellings", "slices", "two_layers"), further_spellings, integers)
+    declines = (*CASES("four", "chained", "returned", "another_shape", "another_dtype", "transposed"), in_place)

@@ -5,32 +5,20 @@ from dataclasses import dataclass
 import torch
 
 from optimus.passes._batch import Pointwise
+from optimus.passes._cases import of_one_tensor
 from optimus.pattern import Exactness, declines, fires
 
-
-@fires(*["n, k"] * 5)
-def functions(*xs):
-    return torch.cat([torch.sigmoid(x) for x in xs])
+CASES = of_one_tensor(torch.sigmoid)
 
 
 @fires(*["n, k"] * 5)
-def spellings(a, b, c, d, e):
+def further_spellings(a, b, c, d, e):
     return a.sigmoid() + torch.sigmoid(b) * torch.sigmoid(input=c) - torch.special.expit(d) + torch.nn.functional.sigmoid(e)
 
 
 @fires(*["n, k"] * 6)
 def gates(*xs):
     return sum(torch.sigmoid(x) * x for x in xs)
-
-
-@declines("too_few", *["n, k"] * 4)
-def four(*xs):
-    return torch.cat([torch.sigmoid(x) for x in xs])
-
-
-@declines("row_major", *["n, k"] * 5)
-def transposed(*xs):
-    return torch.stack([torch.sigmoid(x.t()) for x in xs])
 
 
 @declines("plain_call", *["n, k"] * 5, grad=False)
@@ -53,5 +41,5 @@ class BatchSigmoid(Pointwise):
     anchors = frozenset({"sigmoid"})
     exactness = Exactness.REASSOCIATES
     function = staticmethod(torch.sigmoid)
-    cases = (functions, spellings, gates)
-    declines = (four, transposed, in_place)
+    cases = (*CASES("functions", "spellings", "slices", "two_layers"), further_spellings, gates)
+    declines = (*CASES("four", "chained", "returned", "another_shape", "another_dtype", "transposed"), in_place)

@@ -5,55 +5,10 @@ from dataclasses import dataclass
 import torch
 
 from optimus.passes._batch import Pointwise
-from optimus.pattern import declines, fires
+from optimus.passes._cases import of_one_tensor
+from optimus.pattern import declines
 
-
-@fires(*["n, k"] * 5)
-def functions(*xs):
-    return torch.cat([torch.tanh(x) for x in xs])
-
-
-@fires(*["n, k"] * 6)
-def spellings(a, b, c, d, e, f):
-    return a.tanh() + torch.tanh(b) * torch.tanh(input=c) - d.tanh() + e.tanh() * f.tanh()
-
-
-@fires("5, n, k")
-def slices(x):
-    return torch.stack([torch.tanh(s) for s in torch.unbind(x)])
-
-
-@fires(*["n"] * 5)
-def two_layers(*xs):
-    once = [torch.tanh(x) * 2 for x in xs]
-    return sum(torch.tanh(x) for x in once)
-
-
-@declines("too_few", *["n, k"] * 4)
-def four(*xs):
-    return torch.cat([torch.tanh(x) for x in xs])
-
-
-@declines("too_few", "n, k")
-def chained(x):
-    for _ in range(5):
-        x = torch.tanh(x)
-    return x.cos()
-
-
-@declines("law:aliasing", *["n, k"] * 5)
-def returned(*xs):
-    return [torch.tanh(x) for x in xs]
-
-
-@declines("too_few", *["n, k"] * 4, "m, k")
-def another_shape(*xs):
-    return torch.cat([torch.tanh(x) for x in xs])
-
-
-@declines("row_major", *["n, k"] * 5)
-def transposed(*xs):
-    return torch.stack([torch.tanh(x.t()) for x in xs])
+CASES = of_one_tensor(torch.tanh)
 
 
 @declines("plain_call", *["n, k"] * 5, grad=False)
@@ -75,5 +30,5 @@ class BatchTanh(Pointwise):
     name = "batch_tanh"
     anchors = frozenset({"tanh"})
     function = staticmethod(torch.tanh)
-    cases = (functions, spellings, slices, two_layers)
-    declines = (four, chained, returned, another_shape, transposed, in_place)
+    cases = CASES("functions", "spellings", "slices", "two_layers")
+    declines = (*CASES("four", "chained", "returned", "another_shape", "another_dtype", "transposed"), in_place)

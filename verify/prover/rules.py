@@ -24,7 +24,10 @@ from verify.prover.solve import Invalid, Undecided, Valid
 from verify.prover.task import Task, formula
 from verify.prover.terms import lifted
 from verify.semantics.logic import Index, Int, Part, Symbol
-from verify.verdict import Unknown, Vacuous, Verdict, in_words
+from verify.verdict import ZEROS, Unknown, Vacuous, Verdict, in_words
+
+TIMES = Symbol("mul", ("any", "any"), (("self", "#1"), ("other", "#2")), result="any")
+"""The product of two elements of one dtype, whichever it is."""
 
 
 def prove_rule(statement: Callable[[Any], None], *, timeout_s: float, second_solver: bool) -> Verdict:
@@ -353,6 +356,14 @@ class SolverRule:
         self.require("the section lies in the axis", start >= 0, length >= 0, start + length <= x.axes[dim])
         return Tensor(_put(x.axes, dim, length), lambda i: x.element(_put(i, dim, start + i[dim])))
 
+    def pad(self, x: Tensor, dim: int, behind: Int) -> Tensor:
+        """See :class:`optimus.rule.Rule`."""
+        logic = self.task.logic
+        logic.laws |= {ZEROS}
+        self.require("as many zeros as a whole number says", behind >= 0)
+        size = x.axes[dim]
+        return Tensor(_put(x.axes, dim, size + behind), lambda i: logic.ite(i[dim] < size, x.element(i), logic.zero()))
+
     def expand(self, x: Tensor, dim: int, extent: Int) -> Tensor:
         """See :class:`optimus.rule.Rule`."""
         return Tensor(_with(x.axes, dim, extent), lambda i: x.element(_without(i, dim)))
@@ -409,7 +420,8 @@ class SolverRule:
         """See :class:`optimus.rule.Rule`."""
         for operand in operands[1:]:
             self.require(f"the operands of {operator} have one shape", *map(_equal, operand.axes, operands[0].axes))
-        return Tensor(operands[0].axes, lambda i: self.task.logic.apply(Symbol(operator), *(o.element(i) for o in operands)))
+        symbol = TIMES if operator == TIMES.op and len(operands) == 2 else Symbol(operator)
+        return Tensor(operands[0].axes, lambda i: self.task.logic.apply(symbol, *(o.element(i) for o in operands)))
 
     def contract(self, equation: str, *operands: Tensor) -> Tensor:
         """See :class:`optimus.rule.Rule`."""
@@ -428,7 +440,7 @@ class SolverRule:
                 terms = [o.element(tuple(at[x] for x in spelled)) for spelled, o in zip(letters, operands, strict=True)]
                 product = terms[0]
                 for term in terms[1:]:
-                    product = self.task.logic.apply(Symbol("mul"), product, term)
+                    product = self.task.logic.apply(TIMES, product, term)
                 return product
 
             return self.task.logic.total(Symbol("sum"), Part(tuple(extents[x] for x in summed), body), kernel)

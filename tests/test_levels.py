@@ -1,0 +1,144 @@
+"""Patterns of every level are in one registry, and hunts, mutants, finds and the corpus take those of ATen-IR as they take the others."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import optimus
+from fuzz.program import Input
+from optimus.passes import BUILT_IN, LOWER
+from optimus.pattern import IR
+from optimus.plan import lookup, on_graphs, provable
+from tests.processes import environment
+from verify.campaign import FIRED, Task, work
+from verify.cli import main
+from verify.corpus import chosen_plan, entry, replay
+from verify.replay import replay as replay_find
+
+QUANTISER = "activation_quantization_aten_pass"
+
+
+def test_one_registry_knows_every_level():
+    known = optimus.patterns()
+    assert set(known) >= {p.name for p in (*BUILT_IN, *LOWER)}
+    assert all(lookup(name) is pattern for name, pattern in known.items())
+    assert {p.ir for p in known.values()} == set(IR)
+    assert {p.name for p in known.values()} - {p.name for p in provable()} == {"group_kernels"}
+    assert {p.name for p in provable()} - {p.name for p in on_graphs()} == {QUANTISER}
+
+
+def small_unit(monkeypatch, programs):
+    monkeypatch.setattr("verify.campaign.UNIT", programs)
+
+
+@pytest.mark.parametrize("name", ["batch_aten_sub", QUANTISER])
+def test_a_unit_of_a_campaign_is_drawn_again_from_where_it_stopped(name, monkeypatch):
+    small_unit(monkeypatch, 8)
+    whole: list[str] = []
+    assert work(Task(name, 0, 0, 0, 600, 10), whole.append) == {"complete": True}
+    rest: list[str] = []
+    work(Task(name, 0, 0, 5, 600, 10), rest.append)
+    assert len(whole) == 8
+    assert FIRED in whole
+    assert rest == whole[5:]
+
+
+def test_a_find_of_the_quantiser_replays(monkeypatch, tmp_path, capsys):
+    """A bound that is a thousand times smaller does not hold; the find says with which options."""
+    from verify import lossy
+
+    bound = lossy.bound
+    monkeypatch.setattr(lossy, "bound", lambda *given: bound(*given) / 1000)
+    small_unit(monkeypatch, 4)
+    found = work(Task(QUANTISER, 0, 0, 0, 600, 10), lambda _: None)
+    assert any("off by more than the bound" in d for d in found["differences"])
+    assert f"replay('{QUANTISER}'" in found["finding"]["replay"]
+
+    def program(x, w):
+        return torch.mm(x, w).exp().sum()
+
+    inputs = [Input("x", (4, 8), torch.float32, True), Input("w", (8, 8), torch.float32, True)]
+    assert replay_find(QUANTISER, program, inputs, {"use_scaling": False}) == 1
+    monkeypatch.setattr(lossy, "bound", bound)
+    assert replay_find(QUANTISER, program, inputs, {"use_scaling": False}) == 0
+    assert "no difference, with 1 rewrites" in capsys.readouterr().out
+
+
+ASKED = """
+import sys
+from optimus.plan import lookup
+from verify import quantizer
+from verify.branches import sources
+from verify.mutation import _asked, mutated, mutants
+from verify.rules import rule_subject
+from verify.subject import PatternSubject
+
+name, text, instead = sys.argv[1:]
+pattern = lookup(name)
+assert len(mutants(pattern)) > 5
+file = next(f for f in sources(pattern) if text in f.read_text())
+for changed in (file.read_text() + chr(10), file.read_text().replace(text, instead)):
+    made = mutated(pattern, file, changed)
+    subject = PatternSubject(made)
+    print(_asked("cases", subject if quantizer.concerns(subject) else rule_subject(made), 1.0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "instead", "said"),
+    [
+        ("batch_aten_sub", "if shapes != {shape_key(node)}:", "if True:", "NEVER FIRES"),
+        (QUANTISER, "if source in held:", "if False and source in held:", "returned: 1 rewrites"),
+    ],
+)
+def test_mutants_of_lower_levels_are_seen_by_their_cases(name, text, instead, said):
+    """In a process of its own, whose modules the mutant changes; what is the same is seen as right."""
+    run = subprocess.run([sys.executable, "-c", ASKED, name, text, instead], capture_output=True, text=True, env=environment(), check=False)
+    first, second = run.stdout.splitlines() or [run.stderr, ""]
+    assert first == "None"
+    assert second.startswith(said)
+
+
+SAVED = '''"""Differences of pairs, joined."""
+
+import torch
+
+
+def make_inputs():
+    return tuple(torch.arange(6.0).reshape(2, 3) + k for k in range(10))
+
+
+def program(*t):
+    """Each pair on its own."""
+    return torch.cat([x - y * 2 for x, y in zip(t[:5], t[5:], strict=True)])
+'''
+
+
+def test_the_corpus_is_replayed_behind_autograd(tmp_path):
+    folder = tmp_path / "differences"
+    folder.mkdir()
+    (folder / "program.py").write_text(SAVED)
+    about = {"what": "w", "broke": "b", "address": None, "right": "r"}
+    (folder / "fault.json").write_text(json.dumps(about))
+    found = replay(entry(folder), chosen_plan(["batch_aten_sub", "batch_tanh"], []))
+    assert found.differences == ()
+    assert found.fired["batch_aten_sub"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fuzz", "--pattern", "group_kernels"], "group_kernels rewrites scheduler nodes"),
+        (["mutants", "--pattern", "group_kernels"], "group_kernels rewrites scheduler nodes"),
+        (["corpus", "replay", "--pattern", QUANTISER], f"{QUANTISER} changes gradients within a bound"),
+        (["corpus", "replay", "--pattern", "group_kernels"], "group_kernels rewrites scheduler nodes"),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments, message, capsys):
+    assert main(arguments) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
