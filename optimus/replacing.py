@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.node import map_arg
 
 from optimus.laws import Law
 from optimus.operators import keeps_bits
@@ -26,7 +27,7 @@ from optimus.values import (
     value,
     value_key,
 )
-from optimus.versions import no_new_guards, replace_input
+from optimus.versions import no_new_guards
 
 PROPAGATION_LIMIT = 64  # readers re-examined after a change of layout before a copy is preferred
 
@@ -62,12 +63,26 @@ def copy_like(tx: Transaction, old: Node, new: Node, like: torch.Tensor) -> Node
     return copy
 
 
-def move(users: Sequence[Node], old: Node, new: Node, undo: list[Callable[[], None]]) -> None:
-    """Let ``users`` read ``new`` in the place of ``old``."""
-    for user in users:
-        args, kwargs = user.args, user.kwargs
-        undo.append(partial(_restore, user, args, kwargs))
-        replace_input(user, old, new)
+def move(pairs: Sequence[tuple[Node, Node]], moved: Sequence[Sequence[Node]], undo: list[Callable[[], None]]) -> None:
+    """For each pair ``old, new`` let those of ``moved`` in its place read ``new`` and no longer ``old``.
+
+    A reader of several is changed once, for changing it takes time in proportion to all that it reads.
+    """
+    wanted: dict[Node, dict[Node, Node]] = {}
+    for (old, new), users in zip(pairs, moved, strict=True):
+        for user in users:
+            wanted.setdefault(user, {})[old] = new
+    for user, by in wanted.items():
+        undo.append(partial(_restore, user, user.args, user.kwargs))
+        if len(by) == 1 or getattr(user.graph.owning_module, "_replace_hooks", None):
+            for old, new in by.items():
+                user.replace_input_with(old, new)
+        else:
+            user.args, user.kwargs = map_arg((user.args, user.kwargs), partial(_newer, by))
+
+
+def _newer(by: dict[Node, Node], node: Node) -> Node:
+    return by.get(node, node)
 
 
 def _restore(user: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

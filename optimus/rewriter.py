@@ -198,6 +198,8 @@ class Rewriter:
         self._check_mutation(tx)
         self._check_hooks(tx)
         shared = _shared(self.state, tx)
+        olds = {old for old, _ in tx.replaced}
+        in_chain = len(olds) < len(tx.replaced) or any(new in olds for _, new in tx.replaced)
         for index, (old, new) in enumerate(tx.replaced):
             before, after = tensor(old), tensor(new)
             if before is None or after is None:
@@ -210,7 +212,10 @@ class Rewriter:
             tx.replaced[index] = (old, new)
             inside = tx.inside
             tx.moved.append([u for u in old.users if u not in inside])
-            move(tx.moved[index], old, new, undo)
+            if in_chain:
+                move(tx.replaced[-1:], tx.moved[-1:], undo)
+        if not in_chain:
+            move(tx.replaced, tx.moved, undo)
         for index in range(len(tx.replaced)):
             self._check_layout(tx, index, undo)
         self._check_order(tx)
@@ -334,7 +339,7 @@ class Rewriter:
             return
         restore_values(metas)
         copy = copy_like(tx, old, new, before)
-        move(tx.moved[index], new, copy, undo)
+        move([(new, copy)], tx.moved[index : index + 1], undo)
         tx.replaced[index] = (old, copy)
 
     def _check_order(self, tx: Transaction) -> None:

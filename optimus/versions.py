@@ -10,9 +10,7 @@ import sympy
 import torch
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx import Node
 from torch.fx.experimental import proxy_tensor
-from torch.fx.immutable_collections import immutable_list
 from torch.utils._sympy.functions import Max
 
 
@@ -160,40 +158,6 @@ def bare_fake(fake_mode: FakeTensorMode, device: torch.device) -> Callable[[torc
         return made  # type: ignore[no-any-return]
 
     return make
-
-
-MANY = 24
-"""Inputs of a node beyond which it pays to change one of them by hand."""
-
-
-def replace_input(user: Node, old: Node, new: Node) -> None:
-    """Let ``user`` read ``new`` in the place of ``old``.
-
-    PyTorch's own way takes the node out of the users of all its inputs and puts it back, one after the other.
-    """
-    inputs = user._input_nodes
-    watched = getattr(user.graph.owning_module, "_replace_hooks", None)
-    args = user.args
-    at = next((k for k, a in enumerate(args) if isinstance(a, immutable_list) and old in a), None)
-    if len(inputs) < MANY or watched or new in inputs or at is None:
-        user.replace_input_with(old, new)
-        return
-    items = list(args[at])  # type: ignore[arg-type]
-    items[items.index(old)] = new
-    changed = (*args[:at], immutable_list(items), *args[at + 1 :])
-    if (
-        old in items
-        or old in args
-        or old in user.kwargs.values()
-        or any(isinstance(a, (list, tuple, dict, slice)) for a in (*changed[:at], *changed[at + 1 :]))
-    ):
-        user.replace_input_with(old, new)
-        return
-    read = list(inputs)
-    read[read.index(old)] = new
-    user._args, user._input_nodes = changed, dict.fromkeys(read)
-    del old.users[user]
-    new.users[user] = None
 
 
 def shares_storage(given: torch.Tensor) -> bool:
