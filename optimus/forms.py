@@ -93,7 +93,7 @@ def cut_of(node: Node) -> Cut | None:
     if call.op == "unbind":
         return Cut(node, "unbind", source, dim, (1,) * len(pieces))
     sizes = tuple(p.shape[dim] for p in pieces)
-    if call.op == "tensor_split" and not same_size(sum(sizes), fake.shape[dim]):
+    if call.op == "tensor_split" and call.args.get("sections") is None and not same_size(sum(sizes), fake.shape[dim]):
         return None  # positions that fall, or repeat what came before
     return Cut(node, "split", source, dim, sizes)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -28,6 +27,7 @@ from verify.compare import compare
 from verify.lowered import compare_lowered, is_lowered, rewritten_both
 from verify.lowering import LoweringError, lower
 from verify.shrinking import read_inputs, smaller
+from verify.spent import Spent
 from verify.subject import PassError, PatternSubject, Subject, rewritten
 
 BATCH = 60
@@ -144,6 +144,14 @@ class _Found(Exception):
     pass
 
 
+@dataclass(frozen=True)
+class Limit:
+    """The time that a hunt has, and what is spent of it."""
+
+    spent: Spent
+    seconds: float
+
+
 def hunt(
     subject: Subject,
     *,
@@ -190,21 +198,21 @@ def _hunted(
     skip: int,
 ) -> FuzzReport:
     report = FuzzReport()
-    start = time.monotonic()
+    spent = Spent()
     number = seed_number
-    _first(subject, report, start + seconds, max_examples, on_example, skip)
+    _first(subject, report, Limit(spent, seconds), max_examples, on_example, skip)
     grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
-    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, start + seconds):
+    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, Limit(spent, seconds)):
         strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
         examples = min(BATCH, max_examples - report.tried - report.skipped)
-        _batch(subject, strategy, number, report, start + seconds, examples, skip, on_example)
+        _batch(subject, strategy, number, report, Limit(spent, seconds), examples, skip, on_example)
         number += 1
-        report.seconds = time.monotonic() - start
+        report.seconds = spent.clock()
         on_batch(report)
     return report
 
 
-def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
+def _first(subject: Subject, report: FuzzReport, limit: Limit, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
     """Try every case and decline as it stands, then changed in one way at a time, and as it is captured with symbols for its sizes.
 
     What is declined with symbols comes early: it costs little, and no proof of equal results runs through it.
@@ -217,7 +225,7 @@ def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_
         (partial(judge_symbolic, subject, case) for case in subject.cases),
     ]
     for attempt in itertools.chain(*tries):
-        if report.tried + report.skipped >= most or _over(report, deadline):
+        if report.tried + report.skipped >= most or _over(report, limit):
             return
         if report.skipped < skip:
             report.skipped += 1
@@ -240,9 +248,9 @@ def _count(report: FuzzReport, attempt: Callable[[], tuple[bool, Finding | None]
     report.fired += fired
 
 
-def _over(report: FuzzReport, deadline: float) -> bool:
+def _over(report: FuzzReport, limit: Limit) -> bool:
     """Whether the time is up; shrinking a find gets more, and so does a hunt that has seen nothing."""
-    return time.monotonic() > deadline + (GRACE_S if report.finding is not None or not report.fired else 0)
+    return limit.spent.seconds() > limit.seconds + (GRACE_S if report.finding is not None or not report.fired else 0)
 
 
 def _batch(
@@ -250,7 +258,7 @@ def _batch(
     strategy: SearchStrategy[Program],
     number: int,
     report: FuzzReport,
-    deadline: float,
+    limit: Limit,
     examples: int,
     skip: int,
     on_example: Callable[[FuzzReport], None],
@@ -267,7 +275,7 @@ def _batch(
     )
     @given(strategy, _settings(subject))
     def attempt(program: Program, chosen: Subject) -> None:
-        if _over(report, deadline):
+        if _over(report, limit):
             return
         if report.skipped < skip:
             report.skipped += 1

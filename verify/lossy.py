@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,6 +36,7 @@ from verify.compare import USERS, Run, differences, observe
 from verify.differential import Comparison, quiet
 from verify.fuzzing import Finding, FuzzReport
 from verify.quantizer import pattern_of, returning
+from verify.spent import Spent
 from verify.subject import Subject
 
 ROUNDINGS = 64.0
@@ -243,14 +243,14 @@ def hunt(subject: Subject, *, seconds: float, seed_number: int = 0, on_batch: Ca
     Programs are the cases, disturbed, blind ones, and :func:`products`, whose inputs are quantised too.
     """
     report = FuzzReport()
-    start = time.monotonic()
+    spent = Spent()
     number = seed_number
-    while report.finding is None and time.monotonic() < start + seconds:
+    while report.finding is None and spent.seconds() < seconds:
         grounds = [(products(), True), (programs((*subject.cases, *subject.declines)), False), (programs(subject.cases), False), (programs(), True)]
         strategy, primals = grounds[(number - seed_number) % len(grounds)]
-        _batch(pattern_of(subject), strategy, primals, number, report, start + seconds)
+        _batch(pattern_of(subject), strategy, primals, number, report, spent, seconds)
         number += 1
-        report.seconds = time.monotonic() - start
+        report.seconds = spent.clock()
         if on_batch is not None:
             on_batch(report)
     return report
@@ -261,7 +261,13 @@ BATCH = 25
 
 
 def _batch(
-    pattern: ActivationQuantization, strategy: st.SearchStrategy[Program], primals: bool, number: int, report: FuzzReport, deadline: float
+    pattern: ActivationQuantization,
+    strategy: st.SearchStrategy[Program],
+    primals: bool,
+    number: int,
+    report: FuzzReport,
+    spent: Spent,
+    seconds: float,
 ) -> None:
     class Found(Exception):
         pass
@@ -273,7 +279,7 @@ def _batch(
     )  # fmt: skip
     @given(strategy, OPTIONS)
     def attempt(program: Program, options: dict[str, Any]) -> None:
-        if time.monotonic() > deadline and report.finding is None:
+        if spent.seconds() > seconds and report.finding is None:
             return
         report.tried += report.finding is None
         try:
