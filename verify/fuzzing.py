@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 from fuzz.disturb import runs
 from fuzz.program import Program
 from fuzz.strategies import options, programs
-from fuzz.templates import instantiate, symbolic_inputs
+from fuzz.templates import captured, instantiate, symbolic_inputs
 from fuzz.variants import variants
 from optimus.capture import capture_case, sample_sizes
 from optimus.pattern import Case, Exactness
@@ -78,32 +78,36 @@ def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
         before = program.graph()
     except Exception as error:  # whatever an operator raises on fakes
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
-    return _judge_graph(subject, program, before, program.make_inputs)
+    return _judge_graph(subject, lambda: program, before, program.make_inputs)
 
 
 def judge_symbolic(subject: Subject, case: Case) -> tuple[bool, Finding | None]:
     """The same for a case that was captured with symbols for its sizes, run on the sizes of the capture. Raises :class:`UncapturedError`."""
     sizes = sample_sizes(case)
     try:
-        before = capture_case(case)  # of its own: lowering may ask of its sizes what makes numbers of their symbols
+        # Of its own where the graph is lowered, here or in a proof: that may ask of its sizes what makes numbers of their symbols.
+        before = capture_case(case) if case.must_fire or is_lowered(subject) else captured(case)
     except Exception as error:  # whatever Dynamo raises
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
-    fired, found = _judge_graph(subject, instantiate(case, sizes), before, lambda: symbolic_inputs(case, sizes))
+    fired, found = _judge_graph(subject, lambda: instantiate(case, sizes), before, lambda: symbolic_inputs(case, sizes))
     return fired, None if found is None else replace(found, symbolic=True)
 
 
-def _judge_graph(subject: Subject, program: Program, before: GraphModule, make_inputs: Callable[[], Sequence[object]]) -> tuple[bool, Finding | None]:
+def _judge_graph(
+    subject: Subject, program: Callable[[], Program], before: GraphModule, make_inputs: Callable[[], Sequence[object]]
+) -> tuple[bool, Finding | None]:
+    """``program`` is asked for what to report."""
     if is_lowered(subject):
-        return _judge_lowered(subject, program, before, make_inputs)
+        return _judge_lowered(subject, program(), before, make_inputs)
     changed = _changed_options(subject)
     try:
         after, journal = rewritten(subject, before)
     except PassError as error:
-        return True, Finding(program, (str(error),), before.code, "", changed)
+        return True, Finding(program(), (str(error),), before.code, "", changed)
     if not journal.rewrites and before.code == after.code:
         return False, None
     found = compare_runs(before.forward, after.forward, make_inputs, subject.exactness)
-    return True, Finding(program, tuple(found), before.code, after.code, changed) if found else None
+    return True, Finding(program(), tuple(found), before.code, after.code, changed) if found else None
 
 
 def _changed_options(subject: Subject) -> tuple[tuple[str, Any], ...]:
