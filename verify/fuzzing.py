@@ -205,6 +205,7 @@ def _hunted(
     spent = Spent()
     number = seed_number
     _first(subject, report, Limit(spent, seconds), max_examples, on_example, skip)
+    report.seconds = spent.clock()
     grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
     while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, Limit(spent, seconds)):
         strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
