@@ -96,7 +96,7 @@ def normal(x, p, q):
 
 @declines("whole", "n, p + q + r")
 def gap(x, p, q, r):  # noqa: ARG001 - the size names the shape
-    return torch.cat([x[:, :p], x[:, p + q :]], dim=1), x[:, : p + q] * 2, x[:1, :p], x[[0, 1]]
+    return x[:, :p] + 1, x[:, p + q :] + 1, x[:, : p + q] * 2, x[:1, :p], x[[0, 1]]
 
 
 @declines("plain_call", "n, p", "n, q", "n, p + q", grad=False)
