@@ -85,6 +85,8 @@ def _insert(program: Program, after: str | None, steps: Sequence[Step], rename: 
 
 CUTS = (torch.split, "split", torch.chunk, "chunk", torch.unbind, "unbind", torch.split_with_sizes, "split_with_sizes")
 JOINS = (torch.cat, torch.concat, torch.concatenate, torch.stack)
+DIRECTIONS = ((torch.vstack, 0, 2), (torch.hstack, 1, 2), (torch.column_stack, 1, 2), (torch.dstack, 2, 3))
+"""Joins that are called by a direction: along which dimension they are ``cat``, of tensors with at least as many dimensions."""
 
 
 def respell(draw: st.DrawFn, program: Program) -> Program | None:
@@ -126,6 +128,8 @@ def _join_spellings(step: Step, keywords: dict[str, Any], values: dict[str, Any]
     targets = [torch.stack] if step.target is torch.stack else [torch.cat, torch.concat, torch.concatenate]
     key = "dim" if step.target is torch.stack else "axis"
     found = [Step(step.name, t, (list(inputs), d)) for t in targets for d in (dim, other)]
+    if step.target is not torch.stack:
+        found += [Step(step.name, t, (list(inputs),)) for t, along, enough in DIRECTIONS if along in (dim, other) and rank >= enough]
     return [*found, Step(step.name, targets[0], (tuple(inputs),), ((key, other),)), Step(step.name, targets[0], (list(inputs),), (("dim", other),))]
 
 
@@ -216,6 +220,39 @@ def cut_otherwise(program: Program, step: Step) -> Program | None:
         dim = step.args[2] if len(step.args) > 2 else dict(step.kwargs).get("dim", 0)
         return _swap_step(program, step, Step(step.name, torch.unbind, (step.args[0], dim)))
     return None
+
+
+def taken_apart(program: Program, step: Step) -> Program | None:
+    """The pieces of a cut taken one by one, by index, ``narrow`` and ``select`` in turn."""
+    readers = [s for s in program.steps() if step.name in s.used()]
+    if step.target not in CUTS or not step.args or not readers or any(s.target is not operator.getitem for s in readers):
+        return None
+    x, unbinds = step.args[0], step.target in (torch.unbind, "unbind")
+    place = 1 if unbinds else 2
+    values = _values(program)
+    rank = values[x.name].dim()
+    dim = (step.args[place] if len(step.args) > place else dict(step.kwargs).get("dim", 0)) % rank
+    pieces = values[step.name]
+    ends = [0, *itertools.accumulate(1 if unbinds else p.shape[dim] for p in pieces)]
+    body: list[Step | Region] = []
+    for item in program.body:
+        if not isinstance(item, Step):
+            return None
+        if item.name == step.name:
+            continue
+        body.append(_taken(item, x, dim, rank, ends, unbinds) if item in readers else item)
+    return replace(program, body=tuple(body))
+
+
+def _taken(reader: Step, x: Var, dim: int, rank: int, ends: Sequence[int], unbinds: bool) -> Step:
+    """The part that ``reader`` takes of a cut of ``x``, without the cut."""
+    k = reader.args[1] % (len(ends) - 1)
+    start, stop = ends[k], ends[k + 1]
+    at = start if unbinds else slice(start or None, stop)
+    behind = (Ellipsis, at, *[slice(None)] * (rank - dim - 1))
+    by_name = ("select", (x, dim, start)) if unbinds else ("narrow", (x, dim, start, stop - start))
+    target, args = ((operator.getitem, (x, (*[slice(None)] * dim, at))), by_name, (operator.getitem, (x, behind)))[k % 3]
+    return Step(reader.name, target, args)
 
 
 def uneven(program: Program, step: Step) -> Program | None:
@@ -508,6 +545,7 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     _somewhere(with_empty_vector),
     _somewhere(positions_that_fall),
     _somewhere(cut_otherwise),
+    _somewhere(taken_apart),
     _somewhere(uneven),
     _somewhere(without_options),
     _somewhere(with_another_inside),

@@ -16,7 +16,9 @@ from optimus.values import Size, same_size, tensor, value, wrap
 
 SPLITS = frozenset({"split", "split_with_sizes", "chunk", "tensor_split"})
 CUTS = SPLITS | {"unbind"}
-JOINS = frozenset({"cat", "stack"})
+DIRECTIONS = {"hstack": (1, 2), "vstack": (0, 2), "dstack": (2, 3), "column_stack": (1, 2)}
+"""Along which dimension these join, and how many dimensions tensors need for that."""
+JOINS = frozenset({"cat", "stack", *DIRECTIONS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def _new_cut(node: Node, call: Call, source: Node, fake: torch.Tensor | None, pi
     if call.op == "unbind":
         return Cut(node, "unbind", source, dim, (1,) * len(pieces))
     sizes = tuple(p.shape[dim] for p in pieces)
-    if call.op == "tensor_split" and not same_size(sum(sizes), fake.shape[dim]):
+    if call.op == "tensor_split" and call.args.get("sections") is None and not same_size(sum(sizes), fake.shape[dim]):
         return None  # positions that fall, or repeat what came before
     return Cut(node, "split", source, dim, sizes)
 
@@ -143,13 +145,32 @@ def _new_join(node: Node, call: Call, result: torch.Tensor | None) -> Join | Non
     if result is None or not isinstance(inputs, (tuple, list)) or not inputs:
         return None
     rank = result.dim()
-    expected, dim = rank - (call.op == "stack"), wrap(call["dim"], rank)
-    if dim is None:
-        return None
+    if call.op in DIRECTIONS:
+        first = tensor(inputs[0])
+        along = None if first is None else _along(call.op, first.dim())
+        if along is None:
+            return None
+        op, dim = along
+    else:
+        place = wrap(call["dim"], rank)
+        if place is None:
+            return None
+        op, dim = call.op, place
+    expected = rank - (op == "stack")
     for i in inputs:
         if (t := tensor(i)) is None or t.dim() != expected:
             return None
-    return Join(node, "cat" if call.op == "cat" else "stack", tuple(inputs), dim)
+    return Join(node, "cat" if op == "cat" else "stack", tuple(inputs), dim)
+
+
+def _along(op: str, rank: int) -> tuple[str, int] | None:
+    """What a join that is called by a direction does to tensors of ``rank`` dimensions; None where it is neither ``cat`` nor ``stack``."""
+    dim, enough = DIRECTIONS[op]
+    if rank >= enough:
+        return "cat", dim
+    if rank < enough - 1:
+        return None
+    return ("cat", 0) if op == "hstack" else ("stack", dim)
 
 
 def piece_index(node: Node) -> int | None:

@@ -14,8 +14,10 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import torch
 from torch.fx import Node
 
+from optimus.operators import bound
 from optimus.state import GraphState
 from optimus.values import MISSING, leaves, size_key, tensor, value
 
@@ -31,6 +33,10 @@ class Schedule:
     lonely: list[Node] = field(default_factory=list)
 
 
+SOME_HAVE = {"linear": "bias"}
+"""An operand of an operator that a group may do without in some members. Patterns say in their keys what has to be alike of it."""
+
+
 def common_key(node: Node, state: GraphState) -> Hashable | None:
     """Law 8: what every grouping key contains. None where metadata is missing.
 
@@ -39,8 +45,18 @@ def common_key(node: Node, state: GraphState) -> Hashable | None:
     found = value(node)
     if found is MISSING:
         return None
-    fakes = [*leaves(found), *(t for a in node.all_input_nodes if (t := tensor(a)) is not None)]
-    return (node in state.live, *((t.dtype, t.device, t.layout, t.requires_grad, type(t)) for t in fakes))
+    operands = node.all_input_nodes
+    optional = SOME_HAVE.get(state.ops.get(node, ""))
+    if optional is not None:
+        apart = bound(node)[optional]
+        operands = [a for a in operands if a is not apart]
+    fakes = [*leaves(found), *(t for a in operands if (t := tensor(a)) is not None)]
+    return (node in state.live, *map(kind_key, fakes))
+
+
+def kind_key(fake: torch.Tensor | None) -> Hashable:
+    """What tensors have in common that can be stacked, besides their shape."""
+    return None if fake is None else (fake.dtype, fake.device, fake.layout, fake.requires_grad, type(fake))
 
 
 def shape_key(node: object) -> Hashable:

@@ -50,7 +50,7 @@ ALIASES = {
     "moveaxis": "movedim", "matrix_multiply": "matmul", "special_expit": "sigmoid", "greater": "gt", "greater_equal": "ge", "less": "lt",
     "less_equal": "le", "not_equal": "ne", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arccosh": "acosh", "arcsinh": "asinh",
     "arctanh": "atanh", "special_exp2": "exp2", "special_expm1": "expm1", "special_log1p": "log1p", "special_erf": "erf", "fix": "trunc",
-    "linalg_matmul": "matmul", "special_softmax": "softmax", "scalar_tensor": "number_as_tensor",
+    "linalg_matmul": "matmul", "special_softmax": "softmax", "scalar_tensor": "number_as_tensor", "row_stack": "vstack",
 }  # fmt: skip
 
 CASTS = {
@@ -97,7 +97,8 @@ PURE_METHODS = {"size", "dim", "ndimension", "stride", "numel", "nelement", "sto
 NAMESPACES = {"torch", "torch.functional", "torch.nn.functional", "torch._C._nn", "torch._C._VariableFunctions", "torch._C._linalg", "torch._C._special",
               "torch._C._fft", "torch._refs"}  # fmt: skip
 
-ARGUMENT_ALIASES = {"input": "self", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other", "x": "self", "a": "self"}
+ARGUMENT_ALIASES = {"input": "self", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other", "x": "self", "a": "self",
+                    "tensor": "self", "split_size_or_sections": "split_size"}  # fmt: skip
 
 
 def bind(node: Node) -> Call | None:
@@ -451,7 +452,8 @@ def _fits(parameter: _Parameter, given: Any) -> bool:
 
 
 MOVEMENT = {
-    "split", "split_with_sizes", "chunk", "tensor_split", "unbind", "cat", "stack", "select", "slice", "narrow", "getitem", "permute", "transpose",
+    "split", "split_with_sizes", "chunk", "tensor_split", "unbind", "cat", "stack", "hstack", "vstack", "dstack", "column_stack", "select", "slice",
+    "narrow", "getitem", "permute", "transpose",
     "t", "mT", "movedim", "unsqueeze", "squeeze", "expand", "expand_as", "view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "clone",
     "contiguous", "detach", "alias", "to", "type_as", "size", "dim", "repeat", "flip", "roll", "pad", "index_select", "gather", "embedding",
 }  # fmt: skip

@@ -237,6 +237,33 @@ case("stack", torch.stack, [x(), x()])
 case("stack", torch.stack, [x(), x()], -1)
 case("stack", torch.stack, [x(0, 2), x(0, 2)], 1)
 case("stack", torch.stack, [x(3)], 1)
+JOINS_BY_DIRECTION = {"hstack": torch.hstack, "vstack": torch.vstack, "dstack": torch.dstack, "column_stack": torch.column_stack}
+for name, target in JOINS_BY_DIRECTION.items():
+    for shapes in (
+        ((), ()),
+        ((3,), (3,)),
+        ((2, 3), (2, 3)),
+        ((2, 3, 2), (2, 3, 2)),
+        ((2, 3, 4, 2), (2, 3, 4, 2)),
+        ((0,), (0,)),
+        ((2, 0), (2, 0)),
+        ((3,),),
+    ):
+        case(name, target, [x(*shape) for shape in shapes])
+    for layout in LAYOUTS:
+        case(name, target, [x(3, 3, layout=layout), x(3, 3)])
+    case(name, target, [x(2, 2, dtype=f64), x(2, 2, dtype=i32)])
+    refused(name, target, [])
+    refused(name, target, [x(2, 3, 4), x(3, 2, 4)])
+case("vstack", torch.row_stack, [x(3), x(2, 3)])
+case("vstack", torch.vstack, [x(), x(2, 1)])
+case("dstack", torch.dstack, [x(3), x(1, 3)])
+case("dstack", torch.dstack, [x(2, 3), x(2, 3, 2)])
+case("column_stack", torch.column_stack, [x(3), x(3, 2)])
+case("column_stack", torch.column_stack, [x(), x(1, 2), x(1)])
+case("hstack", torch.hstack, [x(), x(2)])
+case("hstack", torch.hstack, [x(0), x(4, 3)])
+refused("hstack", torch.hstack, [x(2), x(2, 2)])
 refused("cat", torch.cat, [])
 refused("cat", torch.cat, [x(2, 3), x(2, 4)])
 refused("cat", torch.cat, [x(2, 3), x(2, 3)], 2)

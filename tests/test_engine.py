@@ -461,6 +461,33 @@ class TestComposition:
         torch.testing.assert_close(gm(x)[0], program(x), rtol=1e-6, atol=0)
         assert gm(x)[0].stride() == program(x).stride()
 
+    @pytest.mark.parametrize("cut", [
+        lambda x: torch.split(x, 4, 1), lambda x: x.chunk(6, -1), lambda x: torch.tensor_split(x, 6, 1),
+        lambda x: [x[:, 4 * k : 4 * k + 4] for k in range(6)], lambda x: [x.narrow(-1, 4 * k, 4) for k in range(6)],
+    ])  # fmt: skip
+    @pytest.mark.parametrize("join", [
+        lambda ys: torch.cat(ys, 1), lambda ys: torch.concatenate(ys, axis=-1), torch.hstack, lambda ys: torch.stack(ys, 2), torch.dstack,
+    ])  # fmt: skip
+    @pytest.mark.parametrize("size", [3, None])
+    def test_two_functions_of_pieces_in_any_spelling(self, cut, join, size):
+        """Neither split, stack, unbind nor cat is left."""
+
+        def program(x):
+            return join([torch.tanh(F.layer_norm(p, (4,))) for p in cut(x)]) * 2
+
+        example = torch.randn(size or 5, 24)
+        if size is None:
+            torch._dynamo.mark_dynamic(example, 0)
+        gm = graph_of(program, example)
+        journal = optimus.rewrite(gm)
+        assert {"batch_layernorm", "batch_tanh"} <= set(journal.counts())
+        assert cuts_and_joins(gm) == {}
+        assert not {"hstack", "dstack", "narrow"} & {getattr(n.target, "__name__", n.target) for n in gm.graph.nodes}
+        if size is not None:
+            x = torch.randn(size, 24)
+            torch.testing.assert_close(gm(x)[0], program(x), rtol=1e-5, atol=1e-6)
+            assert gm(x)[0].stride() == program(x).stride()
+
     def test_slices_are_never_cut(self):
         def program(x):
             return torch.stack([F.relu(torch.tanh(s)) for s in torch.unbind(x, 1)], 2)

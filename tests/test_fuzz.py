@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, find, given, settings
@@ -9,18 +11,20 @@ from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 
 import fuzz
 import optimus
-from fuzz.disturb import runs
+from fuzz.disturb import runs, taken_apart
 from fuzz.program import AUTOCAST, Input, Program, Region, Step, Var, run_steps, writes
 from fuzz.strategies import inputs, options, planted, programs
 from fuzz.templates import captured, instantiate, symbolic_inputs
 from fuzz.variants import variants
 from optimus.capture import names, sample_sizes
 from optimus.modes import autocast_nesting
+from optimus.pattern import fires
 from optimus.plan import on_graphs
 from verify.compare import observe
 from verify.fuzzing import hunt, judge_symbolic
 from verify.lowered import is_lowered, rewritten_both
 from verify.lowering import lower
+from verify.spent import PATIENCE, Spent
 from verify.subject import PatternSubject, rewritten
 
 CASES = tuple(c for p in on_graphs() for c in (*p.cases, *p.declines))
@@ -171,6 +175,32 @@ def test_values_without_metadata_have_none_in_the_graph():
     known = {n.name: "example_value" in n.meta for n in program.graph().graph.nodes if n.op != "output"}
     assert known == {"x": False, "neg": False, "neg_1": True}
     assert "without metadata: a, x" in str(program)
+
+
+def test_time_counts_what_a_process_works_and_waiting_less():
+    spent = Spent()
+    threading.Event().wait(0.2)
+    waited, clock = spent.seconds(), spent.clock()
+    assert 0.2 / PATIENCE <= waited < 0.2 <= clock
+    while spent.seconds() < 0.3:  # comes to an end, as work counts in full
+        sum(range(1000))
+    assert spent.seconds() <= spent.clock()
+
+
+def test_pieces_are_taken_one_by_one():
+    def program(x, y):
+        a, b, c = torch.split(x, [1, 0, 2], -1)
+        p, q = y.unbind(1)
+        return torch.cat([a, b, c], 1), torch.stack([p, q])
+
+    case = fires("2, 3", "3, 2, 4")(program)
+    plain = instantiate(case, {})
+    changed = [found for step in plain.steps() if (found := taken_apart(plain, step)) is not None]
+    assert len(changed) == 2  # the split and the unbind
+    for found in changed:
+        assert len(found.steps()) == len(plain.steps()) - 1
+        one, other = (run_steps(p, p.make_inputs()) for p in (plain, found))
+        assert all(torch.equal(one[n], other[n]) for n in plain.outputs)
 
 
 def test_variants_run_are_the_same_each_time_and_begin_with_the_cases():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -20,7 +19,7 @@ from torch.fx import GraphModule
 from fuzz.disturb import runs
 from fuzz.program import Program
 from fuzz.strategies import options, programs
-from fuzz.templates import instantiate, symbolic_inputs
+from fuzz.templates import captured, instantiate, symbolic_inputs
 from fuzz.variants import variants
 from optimus.capture import capture_case, sample_sizes
 from optimus.pattern import Case, Exactness
@@ -28,6 +27,7 @@ from verify.compare import compare
 from verify.lowered import compare_lowered, is_lowered, rewritten_both
 from verify.lowering import LoweringError, lower
 from verify.shrinking import read_inputs, smaller
+from verify.spent import Spent
 from verify.subject import PassError, PatternSubject, Subject, rewritten
 
 BATCH = 60
@@ -78,32 +78,36 @@ def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
         before = program.graph()
     except Exception as error:  # whatever an operator raises on fakes
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
-    return _judge_graph(subject, program, before, program.make_inputs)
+    return _judge_graph(subject, lambda: program, before, program.make_inputs)
 
 
 def judge_symbolic(subject: Subject, case: Case) -> tuple[bool, Finding | None]:
     """The same for a case that was captured with symbols for its sizes, run on the sizes of the capture. Raises :class:`UncapturedError`."""
     sizes = sample_sizes(case)
     try:
-        before = capture_case(case)  # of its own: lowering may ask of its sizes what makes numbers of their symbols
+        # Of its own where the graph is lowered, here or in a proof: that may ask of its sizes what makes numbers of their symbols.
+        before = capture_case(case) if case.must_fire or is_lowered(subject) else captured(case)
     except Exception as error:  # whatever Dynamo raises
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
-    fired, found = _judge_graph(subject, instantiate(case, sizes), before, lambda: symbolic_inputs(case, sizes))
+    fired, found = _judge_graph(subject, lambda: instantiate(case, sizes), before, lambda: symbolic_inputs(case, sizes))
     return fired, None if found is None else replace(found, symbolic=True)
 
 
-def _judge_graph(subject: Subject, program: Program, before: GraphModule, make_inputs: Callable[[], Sequence[object]]) -> tuple[bool, Finding | None]:
+def _judge_graph(
+    subject: Subject, program: Callable[[], Program], before: GraphModule, make_inputs: Callable[[], Sequence[object]]
+) -> tuple[bool, Finding | None]:
+    """``program`` is asked for what to report."""
     if is_lowered(subject):
-        return _judge_lowered(subject, program, before, make_inputs)
+        return _judge_lowered(subject, program(), before, make_inputs)
     changed = _changed_options(subject)
     try:
         after, journal = rewritten(subject, before)
     except PassError as error:
-        return True, Finding(program, (str(error),), before.code, "", changed)
+        return True, Finding(program(), (str(error),), before.code, "", changed)
     if not journal.rewrites and before.code == after.code:
         return False, None
     found = compare_runs(before.forward, after.forward, make_inputs, subject.exactness)
-    return True, Finding(program, tuple(found), before.code, after.code, changed) if found else None
+    return True, Finding(program(), tuple(found), before.code, after.code, changed) if found else None
 
 
 def _changed_options(subject: Subject) -> tuple[tuple[str, Any], ...]:
@@ -142,6 +146,14 @@ def compare_runs(
 
 class _Found(Exception):
     pass
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The time that a hunt has, and what is spent of it."""
+
+    spent: Spent
+    seconds: float
 
 
 def hunt(
@@ -190,21 +202,22 @@ def _hunted(
     skip: int,
 ) -> FuzzReport:
     report = FuzzReport()
-    start = time.monotonic()
+    spent = Spent()
     number = seed_number
-    _first(subject, report, start + seconds, max_examples, on_example, skip)
+    _first(subject, report, Limit(spent, seconds), max_examples, on_example, skip)
+    report.seconds = spent.clock()
     grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
-    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, start + seconds):
+    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, Limit(spent, seconds)):
         strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
         examples = min(BATCH, max_examples - report.tried - report.skipped)
-        _batch(subject, strategy, number, report, start + seconds, examples, skip, on_example)
+        _batch(subject, strategy, number, report, Limit(spent, seconds), examples, skip, on_example)
         number += 1
-        report.seconds = time.monotonic() - start
+        report.seconds = spent.clock()
         on_batch(report)
     return report
 
 
-def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
+def _first(subject: Subject, report: FuzzReport, limit: Limit, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
     """Try every case and decline as it stands, then changed in one way at a time, and as it is captured with symbols for its sizes.
 
     What is declined with symbols comes early: it costs little, and no proof of equal results runs through it. In front of it stands one
@@ -220,7 +233,7 @@ def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_
         (partial(judge_symbolic, subject, case) for case in subject.cases),
     ]
     for attempt in itertools.chain(*tries):
-        if report.tried + report.skipped >= most or _over(report, deadline):
+        if report.tried + report.skipped >= most or _over(report, limit):
             return
         if report.skipped < skip:
             report.skipped += 1
@@ -243,9 +256,9 @@ def _count(report: FuzzReport, attempt: Callable[[], tuple[bool, Finding | None]
     report.fired += fired
 
 
-def _over(report: FuzzReport, deadline: float) -> bool:
+def _over(report: FuzzReport, limit: Limit) -> bool:
     """Whether the time is up; shrinking a find gets more, and so does a hunt that has seen nothing."""
-    return time.monotonic() > deadline + (GRACE_S if report.finding is not None or not report.fired else 0)
+    return limit.spent.seconds() > limit.seconds + (GRACE_S if report.finding is not None or not report.fired else 0)
 
 
 def _batch(
@@ -253,7 +266,7 @@ def _batch(
     strategy: SearchStrategy[Program],
     number: int,
     report: FuzzReport,
-    deadline: float,
+    limit: Limit,
     examples: int,
     skip: int,
     on_example: Callable[[FuzzReport], None],
@@ -270,7 +283,7 @@ def _batch(
     )
     @given(strategy, _settings(subject))
     def attempt(program: Program, chosen: Subject) -> None:
-        if _over(report, deadline):
+        if _over(report, limit):
             return
         if report.skipped < skip:
             report.skipped += 1

@@ -19,6 +19,7 @@ from verify.fuzzing import FuzzReport
 from verify.hunting import differential, hunt
 from verify.proof import CaseProof, Report, proofs, prove_general
 from verify.rules import Fault, RuleSubject, vet
+from verify.spent import Spent
 from verify.subject import PatternSubject, Subject
 from verify.validation import TIMEOUT_S
 from verify.verdict import CLAIMS, Proved, Refuted, Unknown, Unmodelled, Vacuous, Verdict, explain, word
@@ -219,12 +220,12 @@ def judge(
     timeout_s: float = TIMEOUT_S,
     cache: Cache | None = None,
 ) -> Judgement:
-    """Run every witness on ``subject`` within about ``budget_s`` seconds; proof and the runs through ``aot_eager`` always finish.
+    """Run every witness on ``subject`` within about ``budget_s`` seconds, see :class:`verify.spent.Spent`; proof and the runs through ``aot_eager`` always finish.
 
     ``watch`` is told the witness and how far it is. ``timeout_s`` bounds each query to a solver. ``cache``: proofs kept there
     are not made again; the other witnesses always run.
     """
-    start = time.monotonic()
+    spent = Spent()
     tell = watch or (lambda *_: None)
     if scheduled.concerns(subject):
         return _scheduled(subject, device, tell)
@@ -232,7 +233,7 @@ def judge(
         tell("rule", f"{len(subject.cases)} cases, {len(subject.declines)} declines")
         fault = vet(subject)
         if fault is not None:
-            return Judgement(subject.name, subject.exactness.name, Report(subject.name, ()), seconds=time.monotonic() - start, fault=fault)
+            return Judgement(subject.name, subject.exactness.name, Report(subject.name, ()), seconds=spent.clock(), fault=fault)
     parts: list[CaseProof] = []
     total = len(subject.cases) + len(subject.declines)
     tell("proof", f"0 of {total} cases")
@@ -244,7 +245,7 @@ def judge(
     if isinstance(report.verdict, Proved):
         report = replace(report, edges=edges.prove_edges(subject, timeout_s=timeout_s, watch=lambda far: tell("sizes 0 and 1", far), cache=cache))
     found = Judgement(subject.name, subject.exactness.name, report)
-    left = budget_s - (time.monotonic() - start)
+    left = budget_s - spent.seconds()
     seconds = max(min(left * FUZZ_SHARE, left - RUNS_S), min(LEAST_S, budget_s))
     try:
         found.fuzz, found.branches = fuzzed(subject, seconds, seed, lambda r: tell("fuzz", f"{r.tried} programs, {r.fired} rewritten"))
@@ -254,8 +255,8 @@ def judge(
         )
         return found
     if found.fuzz.finding is None:
-        _run(subject, found, start + budget_s, device, tell)
-    found.seconds = time.monotonic() - start
+        _run(subject, found, lambda: spent.seconds() > budget_s, device, tell)
+    found.seconds = spent.clock()
     return found
 
 
@@ -296,12 +297,12 @@ def _outcome(part: CaseProof) -> str:
     return f"declined ({part.case.reason})"
 
 
-def _run(subject: Subject, found: Judgement, deadline: float, device: str, tell: Callable[[str, str], None]) -> None:
+def _run(subject: Subject, found: Judgement, over: Callable[[], bool], device: str, tell: Callable[[str, str], None]) -> None:
     for compiler, most in (("aot_eager", 100), ("inductor", INDUCTOR_RUNS)):
         for comparison in differential(subject, (compiler,), device, most):
             found.runs.append(comparison)
             tell("differential", f"{len(found.runs)} runs, {comparison.name} through {compiler}")
-            if comparison.blamed or (compiler == "inductor" and time.monotonic() > deadline):
+            if comparison.blamed or (compiler == "inductor" and over()):
                 return
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,8 +35,9 @@ from optimus.quantization import Partitioner, copied, quantize
 from optimus.values import storage, tensor
 from verify.compare import USERS, Run, differences, observe
 from verify.differential import Comparison, quiet
-from verify.fuzzing import GRACE_S, Finding, FuzzReport
+from verify.fuzzing import GRACE_S, Finding, FuzzReport, Limit
 from verify.quantizer import pattern_of, returning
+from verify.spent import Spent
 from verify.subject import Subject
 
 ROUNDINGS = 64.0
@@ -267,30 +267,30 @@ def hunt(
     Programs are the cases, disturbed, blind ones, and :func:`products`, whose inputs are quantised too.
     """
     report = FuzzReport()
-    start = time.monotonic()
+    limit = Limit(Spent(), seconds)
     number, listen = seed_number, on_example or (lambda _: None)
-    _first(subject, report, start + seconds, max_examples, listen, skip)
-    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, start + seconds):
+    _first(subject, report, limit, max_examples, listen, skip)
+    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, limit):
         grounds = [(products(), True), (programs((*subject.cases, *subject.declines)), False), (programs(subject.cases), False), (programs(), True)]
         strategy, primals = grounds[(number - seed_number) % len(grounds)]
         examples = min(BATCH, max_examples - report.tried - report.skipped)
-        _batch(pattern_of(subject), strategy, primals, number, report, start + seconds, examples, skip, listen)
+        _batch(pattern_of(subject), strategy, primals, number, report, limit, examples, skip, listen)
         number += 1
-        report.seconds = time.monotonic() - start
+        report.seconds = limit.spent.clock()
         if on_batch is not None:
             on_batch(report)
     return report
 
 
-def _over(report: FuzzReport, deadline: float) -> bool:
+def _over(report: FuzzReport, limit: Limit) -> bool:
     """Whether the time is up; a hunt that has seen nothing gets more."""
-    return time.monotonic() > deadline + (0 if report.fired else GRACE_S)
+    return limit.spent.seconds() > limit.seconds + (0 if report.fired else GRACE_S)
 
 
-def _first(subject: Subject, report: FuzzReport, deadline: float, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
+def _first(subject: Subject, report: FuzzReport, limit: Limit, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
     """Try every case as it stands."""
     for case in subject.cases:
-        if report.tried + report.skipped >= most or _over(report, deadline) or report.finding is not None:
+        if report.tried + report.skipped >= most or _over(report, limit) or report.finding is not None:
             return
         if report.skipped < skip:
             report.skipped += 1
@@ -327,7 +327,7 @@ def _batch(
     primals: bool,
     number: int,
     report: FuzzReport,
-    deadline: float,
+    limit: Limit,
     examples: int,
     skip: int,
     on_example: Callable[[FuzzReport], None],
@@ -342,7 +342,7 @@ def _batch(
     )  # fmt: skip
     @given(strategy, OPTIONS)
     def attempt(program: Program, options: dict[str, Any]) -> None:
-        if _over(report, deadline) and report.finding is None:
+        if _over(report, limit) and report.finding is None:
             return
         if report.skipped < skip:
             report.skipped += 1

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch.fx import Node
 
-from optimus.horizontal import shape_key
+from optimus.horizontal import kind_key, shape_key
 from optimus.operators import bound
 from optimus.pattern import Decline, Exactness, HorizontalPattern
 from optimus.rewriter import Transaction
@@ -28,11 +28,12 @@ def stack_inputs(tx: Transaction, operands: Sequence[Node]) -> Node:
     return tx.call(torch.stack, list(operands), dim=0)
 
 
-def unbind_results(tx: Transaction, members: Sequence[Node], joint: Node) -> None:
-    """Replace each member by its slice of ``joint``."""
+def unbind_results(tx: Transaction, members: Sequence[Node], joint: Node, biases: Sequence[Node | None] = ()) -> None:
+    """Replace each member by its slice of ``joint``, to which its bias is added, if it has one."""
     slices = tx.call(torch.unbind, joint, dim=0)
     for index, member in enumerate(members):
-        tx.replace(member, tx.item(slices, index))
+        result, bias = tx.item(slices, index), biases[index] if biases else None
+        tx.replace(member, result if bias is None else tx.call(torch.add, result, bias))
 
 
 ROW_BIAS = "a bias is a vector with one entry for each output column"
@@ -41,6 +42,22 @@ ROW_BIAS = "a bias is a vector with one entry for each output column"
 def row_bias(bias: torch.Tensor, weight: torch.Tensor) -> bool:
     """Whether ``bias`` has one entry for each row of ``weight``."""
     return same_sizes(bias.shape, weight.shape[:1])
+
+
+ONCE = (torch.float32, torch.float64)
+"""Where a sum is rounded like what it is made of, so that it makes no difference whether a bias is added in it or to it."""
+
+
+def bias_key(node: Node) -> Hashable:
+    """What members of a group must have in common of their bias: all, or, where one can be added to the joint result, nothing."""
+    result, bias = tensor(node), tensor(bound(node)["bias"])
+    apart = result is not None and result.dtype in ONCE and (bias is None or bias.dtype == result.dtype)
+    return apart or kind_key(bias)
+
+
+def joint_bias(biases: Sequence[Node | None]) -> bool:
+    """Whether all members have a bias, of one kind, so that those can be joined."""
+    return None not in biases and len({kind_key(tensor(b)) for b in biases}) == 1
 
 
 POINTWISE_REQUIREMENTS = {

@@ -13,7 +13,7 @@ from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fir
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
 from optimus.state import GraphState
-from optimus.values import is_row_major, same_size, tensor, value
+from optimus.values import same_size, tensor, value
 
 
 @fires(*["n, 8"] * 5)
@@ -36,6 +36,11 @@ def two_dimensions(*t):
     return torch.cat([F.layer_norm(x, (4, 6), w, b) for x, w, b in zip(t[:5], t[5:10], t[10:], strict=True)])
 
 
+@fires("n, 5 * k")
+def pieces(x, k):
+    return torch.cat([F.layer_norm(p, (p.shape[1],)) for p in torch.split(x, k, dim=1)], dim=1)
+
+
 @declines("too_few", *["n, 8"] * 5)
 def other_eps(*xs):
     return torch.cat([F.layer_norm(x, (8,), eps=e) for x, e in zip(xs, (1e-5, 1e-6, 1e-4, 1e-3, 1e-2), strict=True)])
@@ -44,11 +49,6 @@ def other_eps(*xs):
 @declines("same_dtype", *["n, 8: bfloat16"] * 5, *["8"] * 5)
 def wider_affine(*t):
     return torch.cat([F.layer_norm(x, (8,), w) for x, w in zip(t[:5], t[5:], strict=True)])
-
-
-@declines("row_major", *["8, n"] * 5)
-def transposed(*xs):
-    return torch.cat([F.layer_norm(x.t(), (8,)) for x in xs])
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class BatchLayernorm(HorizontalPattern):
     Sound because mean and variance are taken over the last dimensions alone, so that each slice of the stack has its own,
     and weight and bias meet the slice they belong to. In exact arithmetic the results are equal; where eager fuses the
     affine part, rounding may differ. Stops where shapes, ``eps``, dtypes, presence of weight or bias, or ``requires_grad``
-    differ, where weight or bias have another dtype than the input, and where eager's result is not row-major.
+    differ, and where weight or bias have another dtype than the input. Inputs may lie in memory as they like: the result of
+    a layer norm is row-major.
     """
 
     name = "batch_layernorm"
@@ -70,10 +71,9 @@ class BatchLayernorm(HorizontalPattern):
     requirements = {
         "too_few": "at least min_fuse_set_size members of one shape and eps stand near each other and do not need one another",
         "same_dtype": "weight and bias have the dtype of the input",
-        "row_major": "the input of each member is contiguous",
     }
-    cases = (plain, affine, weight_only, two_dimensions)
-    declines = (other_eps, wider_affine, transposed)
+    cases = (plain, affine, weight_only, two_dimensions, pieces)
+    declines = (other_eps, wider_affine)
 
     @staticmethod
     def general(rule: Rule) -> None:
@@ -106,8 +106,6 @@ class BatchLayernorm(HorizontalPattern):
             return None
         if any(t.dtype != x.dtype for t in given):
             return Decline("same_dtype")
-        if not is_row_major(x):
-            return Decline("row_major")
         return tuple(shape_key(call[n]) for n in ("input", "weight", "bias")), rank, repr(call["eps"])
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:

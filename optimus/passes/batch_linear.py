@@ -9,7 +9,7 @@ from torch.fx import Node
 
 from optimus.horizontal import shape_key
 from optimus.operators import bound
-from optimus.passes._batch import ROW_BIAS, row_bias, stack_inputs, unbind_results
+from optimus.passes._batch import ROW_BIAS, bias_key, joint_bias, row_bias, stack_inputs, unbind_results
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
@@ -48,6 +48,11 @@ def two_layers(*t):
     return sum(F.linear(h, t[5 + i]) for i, h in enumerate(hidden))
 
 
+@fires(*["m, k"] * 5, *["n, k"] * 5, *["n"] * 2)
+def some_with_bias(*t):
+    return torch.stack([F.linear(x, w, b) for x, w, b in zip(t[:5], t[5:10], (None, t[10], None, t[11], None), strict=True)])
+
+
 @declines("too_few", *["m, k"] * 4, *["n, k"] * 4)
 def four(*t):
     return torch.cat([F.linear(x, w) for x, w in zip(t[:4], t[4:], strict=True)])
@@ -80,11 +85,12 @@ class BatchLinear(HorizontalPattern):
     """``linear(xk, wk, bk)  ->  unbind(baddbmm(stack(b)[:, None], stack(x), stack(w).mT))[k]``
 
     Independent linears of one shape become one batched matrix product (``bmm`` without bias). Leading dimensions are
-    flattened first and restored after. One input that all members share is expanded instead of stacked.
+    flattened first and restored after. One input that all members share is expanded instead of stacked. Where only some have a
+    bias, it is added to their slices.
 
     Sound because row ``m`` of slice ``k`` of the product sums ``xk[m, j] * wk[n, j]`` over ``j`` and adds ``bk[n]``, which is
-    the linear; the order of summation may differ, so rounding may. Stops where shapes, dtypes, devices, presence of bias
-    or ``requires_grad`` differ, and where a bias is no vector with one entry per output.
+    the linear; the order of summation may differ, so rounding may. Stops where shapes, dtypes, devices or
+    ``requires_grad`` differ, in less than float32 also the presence of bias, and where a bias is no vector with one entry per output.
     """
 
     name = "batch_linear"
@@ -95,7 +101,7 @@ class BatchLinear(HorizontalPattern):
         "matrix": "inputs have at least two dimensions and weights have two",
         "row_bias": ROW_BIAS,
     }
-    cases = (without_bias, with_bias, one_input, higher_rank, slices, two_layers)
+    cases = (without_bias, with_bias, one_input, higher_rank, slices, two_layers, some_with_bias)
     declines = (four, chained, returned, vectors, scalar_bias)
 
     @staticmethod
@@ -127,7 +133,7 @@ class BatchLinear(HorizontalPattern):
             return Decline("matrix")
         if bias is not None and not row_bias(bias, weight):
             return Decline("row_bias")
-        return tuple(shape_key(call[n]) for n in ("input", "weight", "bias"))
+        return shape_key(call["input"]), shape_key(call["weight"]), bias_key(node)
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
         calls = [bound(n) for n in members]
@@ -137,11 +143,11 @@ class BatchLinear(HorizontalPattern):
         assert result is not None
         if result.dim() > 2:
             x = tx.call(torch.flatten, x, 1, -2)
-        if calls[0]["bias"] is None:
-            joint = tx.call(torch.bmm, x, weight)
+        biases = [c["bias"] for c in calls]
+        if together := joint_bias(biases):
+            joint = tx.call(torch.baddbmm, tx.call(torch.unsqueeze, stack_inputs(tx, biases), 1), x, weight)
         else:
-            bias = tx.call(torch.unsqueeze, stack_inputs(tx, [c["bias"] for c in calls]), 1)
-            joint = tx.call(torch.baddbmm, bias, x, weight)
+            joint = tx.call(torch.bmm, x, weight)
         if result.dim() > 2:
             joint = tx.call(torch.reshape, joint, (len(members), *map(tx.size, result.shape)))
-        unbind_results(tx, members, joint)
+        unbind_results(tx, members, joint, () if together else biases)

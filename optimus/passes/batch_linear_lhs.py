@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus.operators import bound
-from optimus.passes._batch import ROW_BIAS, row_bias
+from optimus.passes._batch import ROW_BIAS, bias_key, joint_bias, row_bias
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
@@ -29,6 +29,11 @@ def with_bias(x, *t):
 @fires("l, m, k", *["n, k"] * 5)
 def higher_rank(x, *ws):
     return sum(F.linear(x, w) for w in ws)
+
+
+@fires("m, k", "a, k", "b, k", "c, k", "d, k", "e, k", "a", "d")
+def some_with_bias(x, *t):
+    return [F.linear(x, w, b).sum(1) for w, b in zip(t[:5], (t[5], None, None, t[6], None), strict=True)]
 
 
 @declines("too_few", "m, k", *["n, k"] * 4)
@@ -55,11 +60,12 @@ def vectors(x, *ws):
 class BatchLinearLhs(HorizontalPattern):
     """``linear(x, w1, b1), ..., linear(x, wn, bn)  ->  split(linear(x, cat(w), cat(b)), sizes, -1)``
 
-    Linears that read one input become one linear with all their rows; their results are sections of its columns.
+    Linears that read one input become one linear with all their rows; their results are sections of its columns. Where only some
+    have a bias, it is added to their sections.
 
     Sound because column ``i`` of the joint result sums ``x`` times row ``i`` of the joined weights, and the offsets of the
     sections are those of the weights in the join; the order of summation may differ, so rounding may. Stops where dtype,
-    device, presence of bias or ``requires_grad`` differ, and where a bias is no vector with one entry per output. A result
+    device or ``requires_grad`` differ, in less than float32 also the presence of bias, and where a bias is no vector with one entry per output. A result
     whose strides somebody can see is copied.
     """
 
@@ -71,7 +77,7 @@ class BatchLinearLhs(HorizontalPattern):
         "matrix": "weights have two dimensions",
         "row_bias": ROW_BIAS,
     }
-    cases = (without_bias, with_bias, higher_rank)
+    cases = (without_bias, with_bias, higher_rank, some_with_bias)
     declines = (four, many_inputs, scalar_bias, vectors)
 
     @staticmethod
@@ -102,13 +108,14 @@ class BatchLinearLhs(HorizontalPattern):
             return Decline("matrix")
         if bias is not None and not row_bias(bias, weight):
             return Decline("row_bias")
-        return call["input"], bias is None
+        return call["input"], bias_key(node)
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
         calls = [bound(n) for n in members]
         weight = tx.call(torch.cat, [c["weight"] for c in calls], dim=0)
-        bias = None if calls[0]["bias"] is None else tx.call(torch.cat, [c["bias"] for c in calls], dim=0)
-        joint = tx.call(F.linear, calls[0]["input"], weight, bias)
+        biases = [c["bias"] for c in calls]
+        together = joint_bias(biases)
+        joint = tx.call(F.linear, calls[0]["input"], weight, tx.call(torch.cat, biases, dim=0) if together else None)
         sizes = []
         for c in calls:
             rows = tensor(c["weight"])
@@ -116,4 +123,5 @@ class BatchLinearLhs(HorizontalPattern):
             sizes.append(tx.size(rows.shape[0]))
         pieces = tx.call(torch.split, joint, sizes, dim=-1)
         for index, member in enumerate(members):
-            tx.replace(member, tx.item(pieces, index))
+            result = tx.item(pieces, index)
+            tx.replace(member, result if together or biases[index] is None else tx.call(torch.add, result, biases[index]))

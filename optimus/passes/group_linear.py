@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus import grouped
+from optimus.horizontal import kind_key
 from optimus.operators import bound
 from optimus.passes._batch import ROW_BIAS, row_bias
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
@@ -150,7 +151,7 @@ class GroupLinear(HorizontalPattern):
             return Decline("kernel", f"{result.dtype} on {result.device.type}")
         if any(known(side > self.max_width) for side in weight.shape):
             return Decline("small", f"a weight of {tuple(weight.shape)}")
-        return "linear"
+        return "linear", kind_key(bias)
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
         operands: dict[str, list[Node | None]] = {"input": [], "weight": [], "bias": []}

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from optimus.forms import Cut, cut_of, join_of
+from optimus.forms import CUTS, JOINS, Cut, cut_of, join_of
 from optimus.operators import Call, bound
+from optimus.passes._parts import PARTS, Parts, part_of, together
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
@@ -51,6 +52,22 @@ def stacked(x, y):
     return torch.stack((x, y), -2)
 
 
+@fires("n, k", "n, k")
+def by_direction(x, y):
+    return torch.hstack([x, y]) + torch.column_stack((x, y)), torch.vstack([x, y]), torch.dstack([x, y]) + 1
+
+
+@fires("n, p + q + r")
+def sliced(x, p, q, r):  # noqa: ARG001 - the size names the shape
+    a, b, c = x[:, :p], x.narrow(-1, p, q), x[..., p + q :]
+    return torch.cat([a, b], dim=1), c * 2, x.narrow(1, p, q) + b
+
+
+@fires("3, n")
+def selected(x):
+    return torch.stack([x[0], x.select(0, 1), torch.select(x, 0, -1)], dim=1)
+
+
 @fires("n, 1, k")
 def squeezed(x):
     return x.squeeze(-2) * 2
@@ -77,6 +94,11 @@ def normal(x, p, q):
     return torch.cat([b, a], dim=1), torch.clamp(x, min=0, max=1)
 
 
+@declines("whole", "n, p + q + r")
+def gap(x, p, q, r):  # noqa: ARG001 - the size names the shape
+    return x[:, :p] + 1, x[:, p + q :] + 1, x[:, : p + q] * 2, x[:1, :p], x[[0, 1]]
+
+
 @declines("plain_call", "n, p", "n, q", "n, p + q", grad=False)
 def into_a_buffer(x, y, out):
     torch.cat([x, y], 1, out=out)
@@ -88,26 +110,29 @@ class Normalization(VerticalPattern):
     """``x.split([p, q], -1)  ->  torch.split(x, [p, q], dim=1)``, and so on for the operators below.
 
     One spelling for each of ``split``, ``unbind``, ``cat``, ``stack``, ``squeeze``, ``reshape``, ``clamp`` and ``detach``: the
-    function, tensors in front, options by name, sections as a list, dimensions counted from the front. No other pattern
-    here needs it; it makes graphs readable, and equal where they mean the same, for passes and caches that come later.
+    function, tensors in front, options by name, sections as a list, dimensions counted from the front. ``hstack`` and its like
+    are written as the ``cat`` or ``stack`` that they are. Sections by ``narrow`` or index, and slices by ``select`` or index, that
+    are all of a tensor become one ``split`` or ``unbind``, so that the patterns behind find them.
 
-    Sound because only the spelling changes. Stops at calls that write an argument (``out=``) and where a section has a
-    symbolic size that no node computes.
+    Sound because only the spelling changes: parts that begin where the one before ends lie where the sections of a split do.
+    Stops at calls that write an argument (``out=``), where a section has a symbolic size that no node computes, and at parts
+    that leave something of their tensor out, or of which no two neighbours are joined again.
     """
 
     name = "normalization_pass"
-    anchors = frozenset({"split", "split_with_sizes", "chunk", "tensor_split", "unbind", "cat", "stack", "squeeze", "reshape", "clamp", "detach"})
+    anchors = CUTS | JOINS | PARTS | {"squeeze", "reshape", "clamp", "detach"}
     exactness = Exactness.BITWISE
     requirements = {
         "already_normal": "the call is not in normal form yet",
         "plain_call": "the call writes no argument (in place or out=)",
+        "whole": "parts that are taken one by one make up their tensor, and a join reads two neighbours",
     }
-    cases = (split_by_method, split_by_size, chunked, unbound, joined, stacked, squeezed, clamped, detached, reshaped)
-    declines = (normal, into_a_buffer)
+    cases = (split_by_method, split_by_size, chunked, unbound, joined, stacked, by_direction, sliced, selected, squeezed, clamped, detached, reshaped)
+    declines = (normal, gap, into_a_buffer)
 
     @staticmethod
     def general(rule: Rule) -> None:
-        """Sections of one size with a remainder, written out; the other spellings name the same operator."""
+        """Sections of one size with a remainder, written out; parts taken one by one; the other spellings name the same operator."""
         count, size, extent = rule.number("count", 1), rule.number("size", 1), rule.number("extent")
         multiples = rule.sections("multiple", count, size)
         rule.suppose(multiples.offset(count - 1) < extent, extent <= multiples.total)
@@ -121,8 +146,14 @@ class Normalization(VerticalPattern):
         by_size = rule.sequence(count - 1, lambda k: rule.narrow(x, 1, multiples.offset(k), size))
         rule.equal("full sections", by_size, full.between(0, count - 1))
         rule.equal("the remainder", rule.narrow(x, 1, multiples.offset(count - 1), rest), full[count - 1])
+        sections = rule.sections("section", count)
+        y = rule.tensor("y", rule.number("left"), sections.total, rule.number("right"))
+        taken = rule.sequence(count, lambda k: rule.narrow(y, 1, sections.offset(k), sections.size(k)))
+        rule.equal("parts by their place", taken, rule.split(y, 1, sections))
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
+        if state.ops.get(node) in PARTS:
+            return _parts(node, state)
         call = bound(node)
         if call.writes:
             return Decline("plain_call")
@@ -138,10 +169,24 @@ class Normalization(VerticalPattern):
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
         form = match.found
+        if isinstance(form, Parts):
+            form.cut(tx)
+            return
         if isinstance(form, Cut):
             form = (torch.split, (form.input, [tx.size(s) for s in form.sizes]), {"dim": form.dim})
         target, args, kwargs = form
         tx.replace(match.nodes[0], tx.call(target, *args, **kwargs))
+
+
+def _parts(node: Node, state: GraphState) -> Match | Decline | None:
+    """All parts of a tensor, found at the first of them."""
+    if part_of(node) is None:
+        return None
+    found = together(node, state)
+    if found is None:
+        return Decline("whole")
+    nodes = found.nodes()
+    return Match(tuple(nodes), nodes[0], found)
 
 
 Form = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]

@@ -268,13 +268,16 @@ def _is_basic(entry: Any) -> bool:
 @means("cat")
 def cat(use: Use) -> Tensor:
     """Tensors one after the other along a dimension; empty vectors are passed over; dtypes are promoted."""
-    tensors: list[Tensor] = [s.read() for s in use.storages("tensors")]
+    return _cat(use, [s.read() for s in use.storages("tensors")], use.args["dim"])
+
+
+def _cat(use: Use, tensors: Sequence[Tensor], dim: Any) -> Tensor:
     use.demand(len(tensors) > 0)
     use.demand(all(len(t.dims) > 0 for t in tensors))
     legacy = [len(t.dims) == 1 and use.logic.decide(same_number(t.dims[0], 0)) is True for t in tensors]
     real = [t for t, skip in zip(tensors, legacy, strict=True) if not skip] or tensors[:1]
     rank = len(real[0].dims)
-    d = use.dim(use.args["dim"], rank)
+    d = use.dim(dim, rank)
     for other in real[1:]:
         use.demand(len(other.dims) == rank)
         use.same_dims(replaced(real[0].dims, d, 0), replaced(other.dims, d, 0))
@@ -318,6 +321,40 @@ def _picked(use: Use, at: Int, starts: Sequence[Int], piece: Callable[[int], Any
         return choose(use.logic, at < starts[middle], lambda: among(first, middle), lambda: among(middle, last))
 
     return among(0, len(starts))
+
+
+@means("hstack")
+def hstack(use: Use) -> Tensor:
+    """A ``cat`` along the second dimension; of vectors, and scalars as vectors, along the only one."""
+    tensors = [_raised(s.read(), 1) for s in use.storages("tensors")]
+    return _cat(use, tensors, 0 if tensors and len(tensors[0].dims) == 1 else 1)
+
+
+@means("vstack")
+def vstack(use: Use) -> Tensor:
+    """A ``cat`` along the first dimension, of vectors as rows."""
+    return _cat(use, [_raised(s.read(), 2) for s in use.storages("tensors")], 0)
+
+
+@means("dstack")
+def dstack(use: Use) -> Tensor:
+    """A ``cat`` along the third dimension, of vectors as rows, and of matrices as they are."""
+    return _cat(use, [_raised(s.read(), 3) for s in use.storages("tensors")], 2)
+
+
+@means("column_stack")
+def column_stack(use: Use) -> Tensor:
+    """A ``cat`` along the second dimension, of vectors as columns."""
+    columns = [_raised(t, 2, front=0) if len(t.dims) < 2 else t for t in (s.read() for s in use.storages("tensors"))]
+    return _cat(use, columns, 1)
+
+
+def _raised(given: Tensor, rank: int, front: int = 1) -> Tensor:
+    """``given`` with dimensions of 1 up to ``rank``: ``front`` before what a vector has, others behind; all of them behind a matrix."""
+    have = len(given.dims)
+    before = min(front, rank - have) if have < min(rank, 2) else 0
+    behind = max(rank - have - before, 0)
+    return given.map((*[1] * before, *given.dims, *[1] * behind), lambda i: i[before : before + have])
 
 
 @means("stack")
