@@ -11,7 +11,6 @@ draws other numbers than eager.
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import subprocess
 import sys
@@ -34,10 +33,12 @@ def measure(name: str, device: str, compiler: str, batches: tuple[int, ...] = BA
     from verify.compare import differences, observe, reference
     from verify.differential import quiet
 
-    model, inputs = make(name, max(batches), device=device)
-    model = model.to(device)
-    if name in ENCODERS:
-        model.eval()
+    def fresh() -> Any:
+        """The same model anew: what some keep of a call cannot be copied."""
+        model = make(name, max(batches), device=device)[0].to(device)
+        return model.eval() if name in ENCODERS else model
+
+    model, inputs = fresh(), make(name, max(batches), device=device)[1]
     program, values = functional(model)
     ways = {"ours": (optimus.backend, {"compiler": compiler}), "theirs": (compiler, None)}
     found: dict[str, Any] = {"model": name, "differences": {}, "reference": [], "steps": {}}
@@ -59,8 +60,8 @@ def measure(name: str, device: str, compiler: str, batches: tuple[int, ...] = BA
                 found["graphs"] = len(optimus.journals())
                 found["rewrites"] = sum(len(j.rewrites) for j in optimus.journals())
                 found["patterns"] = sorted({r.pattern for j in optimus.journals() for r in j})
-        found["steps"] = {way: losses(model, inputs, torch.float32, *how) for way, how in {"eager": (None, None), **ways}.items()}
-        found["steps"]["float64"] = losses(model, inputs, torch.float64, None, None)
+        found["steps"] = {way: losses(fresh(), inputs, torch.float32, *how) for way, how in {"eager": (None, None), **ways}.items()}
+        found["steps"]["float64"] = losses(fresh(), inputs, torch.float64, None, None)
     found["unexplained"] = unexplained(found)
     return found
 
@@ -80,11 +81,11 @@ def functional(model: Any) -> tuple[Callable[..., Any], Callable[[], list[Any]]]
 
 
 def losses(model: Any, inputs: tuple[Any, ...], dtype: Any, backend: Any, options: Any) -> list[float]:
-    """The losses of several steps of SGD with momentum, from the weights of ``model``."""
+    """The losses of several steps of SGD with momentum, which change ``model``."""
     import torch
 
     torch._dynamo.reset()
-    trained = copy.deepcopy(model).to(dtype)
+    trained = model.to(dtype)
     given = [i.to(dtype) if i.is_floating_point() else i for i in inputs]
     run = trained if backend is None else torch.compile(trained, backend=backend, options=options)
     optimizer = torch.optim.SGD(trained.parameters(), lr=RATE, momentum=0.9)
