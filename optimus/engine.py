@@ -10,7 +10,6 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
-from optimus.forms import forget_forms
 from optimus.horizontal import Schedule, common_key, schedule, with_neighbourhoods
 from optimus.journal import Journal
 from optimus.laws import ALL_LAWS, Law
@@ -85,11 +84,8 @@ class Engine:
         if self.limiter is not None:
             self.limiter.enter()
         with collector_paused():
-            try:
-                for gm in _graphs(self.gm):
-                    self._run_graph(gm)
-            finally:
-                forget_forms()
+            for gm in _graphs(self.gm):
+                self._run_graph(gm)
         if self.limiter is not None:
             self.limiter.leave()
         self.journal.nodes_after = _size(self.gm)

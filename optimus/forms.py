@@ -6,7 +6,6 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
-from weakref import ReferenceType, ref
 
 import torch
 from torch.fx import Node
@@ -83,30 +82,19 @@ def cut_of(node: Node) -> Cut | None:
         return None
     source, pieces = call.args["self"], value(node)
     fake = tensor(source)
-    known = _cuts.get(ref(node))
+    known = node.__dict__.get(CUT)
     if known is not None and known[0] is call and known[1] is pieces and known[2] is fake:
-        return known[3]
+        return known[3]  # type: ignore[no-any-return]
     found = _new_cut(node, call, source, fake, pieces)
-    _cuts[ref(node, _forget)] = (call, pieces, fake, found)
+    node.__dict__[CUT] = (call, pieces, fake, found)
     return found
 
 
-# What a join is follows from the call and the result; that of a rewritten input has the rank that it had.
-_joins: dict[ReferenceType[Node], tuple[Call, torch.Tensor | None, Join | None]] = {}
+CUT, JOIN = "_optimus_cut", "_optimus_join"
+"""Where a node keeps what cut or join it is, with what that was told from: objects that are never changed, only replaced.
 
-# What a cut is follows from the call and two values; all three are never changed, only replaced.
-_cuts: dict[ReferenceType[Node], tuple[Call, Any, torch.Tensor | None, Cut | None]] = {}
-
-
-def forget_forms() -> None:
-    """Forget all cuts and joins: what is kept of a node keeps its graph."""
-    _cuts.clear()
-    _joins.clear()
-
-
-def _forget(node: ReferenceType[Node]) -> None:
-    _cuts.pop(node, None)
-    _joins.pop(node, None)
+A cut follows from the call and two values, a join from the call and the result, for a rewritten input has the rank that it had.
+"""
 
 
 def _new_cut(node: Node, call: Call, source: Node, fake: torch.Tensor | None, pieces: Any) -> Cut | None:
@@ -132,11 +120,11 @@ def join_of(node: Node) -> Join | None:
     if call is None or call.op not in JOINS or call.writes:
         return None
     result = tensor(node)
-    known = _joins.get(ref(node))
+    known = node.__dict__.get(JOIN)
     if known is not None and known[0] is call and known[1] is result:
-        return known[2]
+        return known[2]  # type: ignore[no-any-return]
     found = _new_join(node, call, result)
-    _joins[ref(node, _forget)] = (call, result, found)
+    node.__dict__[JOIN] = (call, result, found)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,8 @@ class Parts:
 
 def part_of(node: Node) -> Part | None:
     """The part of one tensor, along one dimension, that ``node`` takes; None if it is something else."""
+    if node.target is operator.getitem and tensor(node.args[0]) is None:
+        return None  # a piece of several results
     call = bind(node)
     source = None if call is None else call.args.get("self")
     whole, taken = tensor(source), tensor(node)
