@@ -165,4 +165,4 @@ class InPlaceJoined:
         return True
 
 
-IN_PLACE_JOINED = BareSubject("in_place_joined", InPlaceJoined(), (positive,), (positive_in_place, batch_relu.transposed))
+IN_PLACE_JOINED = BareSubject("in_place_joined", InPlaceJoined(), (positive,), (positive_in_place, *batch_relu.CASES("transposed")))
