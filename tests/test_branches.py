@@ -66,7 +66,7 @@ def test_files_of_a_pattern_are_its_own_those_it_inherits_from_and_their_helpers
     def named(name):
         return [p.name for p in sources(optimus.patterns()[name])]
 
-    assert named("batch_tanh") == ["batch_tanh.py", "_batch.py"]
+    assert named("batch_tanh") == ["batch_tanh.py", "_batch.py", "_cases.py"]
     assert named("batch_linear") == ["batch_linear.py", "_batch.py"]
     assert named("merge_getitem_cat_pass") == ["merge_getitem_cat.py", "split_cat.py", "_joins.py"]
     assert named("einsum_to_pointwise_pass") == ["einsum_to_pointwise.py"]
