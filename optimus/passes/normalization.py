@@ -100,12 +100,6 @@ def gap(x, p, q, r):  # noqa: ARG001 - the size names the shape
     return x[:, :p] + 1, x[:, p + q :] + 1, x[:, : p + q] * 2, x[:1, :p], x[[0, 1]]
 
 
-@declines("law:aliasing", "n, p + q")
-def returned_part(x, p, q):  # noqa: ARG001 - the size names the shape
-    a, b = x[:, :p], x[:, p:]
-    return torch.cat([b, a], dim=1), a
-
-
 @declines("plain_call", "n, p", "n, q", "n, p + q", grad=False)
 def into_a_buffer(x, y, out):
     torch.cat([x, y], 1, out=out)
@@ -136,7 +130,7 @@ class Normalization(VerticalPattern):
         "whole": "parts that are taken one by one make up their tensor, and a join reads two neighbours",
     }
     cases = (split_by_method, split_by_size, chunked, unbound, joined, stacked, by_direction, sliced, selected, squeezed, clamped, detached, reshaped)
-    declines = (normal, gap, returned_part, into_a_buffer)
+    declines = (normal, gap, into_a_buffer)
 
     @staticmethod
     def general(rule: Rule) -> None:
