@@ -124,8 +124,8 @@ class Recall:
         memory = {storage(g) for g in given}
         held = [storage(r) for r in results]
         views = all(h in memory for h in held)
-        if views and len(given) > 1:
-            return None
+        if views and (len(given) > 1 or any(r.dtype is not given[0].dtype for r in results)):
+            return None  # offsets count elements, so that of a view as another dtype says nothing of other starts
         if not views:
             apart = memory.isdisjoint(held) and len(set(held)) == len(held)
             if not apart or any(r.storage_offset() or r.untyped_storage().nbytes() != _extent(r) * r.itemsize for r in results):

@@ -96,3 +96,41 @@ def test_modes_go_back_to_what_they_were():
     state = GraphState.of(found.gm.graph, grad=True)
     assert [state.mode(n).grad for n in found.gm.graph.find_nodes(op="call_function", target=operator.mul)] == [True, False, False, False]
     assert [state.mode(n).outside for n in found.gm.graph.find_nodes(op="call_function", target=operator.mul)] == [(), (), (False,), ()]
+
+
+def returned_section(x):
+    a, b = x[:, :4], x[:, 4:]
+    return a, torch.cat([b, a], 1)
+
+
+def returned_slice(x):
+    a, b, c = x[0], x[1], x[2]
+    return b, torch.stack([a, b, c])
+
+
+def two_of_one_section(x):
+    a, b, c = x[:, :4], x[:, 4:], x[:, 0:4]
+    return a, torch.cat([b, c], 1), c
+
+
+@pytest.mark.parametrize("program", [returned_section, returned_slice, two_of_one_section])
+@pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
+def test_the_caller_may_write_to_a_part_that_is_returned(program, compiler):
+    """As to no piece of a ``split`` or ``unbind``, of which autograd says that it must not be modified in place."""
+
+    def written(call):
+        x = leaf()
+        y = x * 3
+        first, *others = call(y)
+        first.mul_(2)
+        return gradient_of((y * y).sum() + sum(o.sum() for o in others), x), len({id(t) for t in (first, *others)})
+
+    def gradient_of(loss, x):
+        loss.backward()
+        return x.grad
+
+    torch._dynamo.reset()
+    expected, objects = written(program)
+    found, as_many = written(torch.compile(program, backend="optimus", options={"compiler": compiler}))
+    assert torch.equal(found, expected)
+    assert as_many == objects

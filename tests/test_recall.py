@@ -107,6 +107,17 @@ def test_an_empty_or_symbolic_tensor_is_left_to_the_fake_mode():
         assert len(asked) == 2
 
 
+def test_a_view_as_another_dtype_starts_where_it_should(monkeypatch):
+    monkeypatch.setattr(recall, "_known", {})
+    mode, graph = FakeTensorMode(), Graph()
+    x = graph.placeholder("x")
+    node = graph.call_method("view", (x, torch.int16))
+    for start in (0, 4):
+        with mode:
+            x.meta["val"] = torch.empty(12)[start : start + 6]
+            assert Recall(mode)(node, run_fake).storage_offset() == 2 * start
+
+
 def test_what_is_kept_is_bounded(monkeypatch):
     monkeypatch.setattr(recall, "_known", {})
     monkeypatch.setattr(recall, "KEPT", 2)

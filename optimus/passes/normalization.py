@@ -8,6 +8,7 @@ import torch
 from torch.fx import Node
 
 from optimus.forms import CUTS, JOINS, Cut, cut_of, join_of
+from optimus.laws import Law
 from optimus.operators import Call, bound
 from optimus.passes._parts import PARTS, Parts, part_of, together
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
@@ -116,7 +117,8 @@ class Normalization(VerticalPattern):
 
     Sound because only the spelling changes: parts that begin where the one before ends lie where the sections of a split do.
     Stops at calls that write an argument (``out=``), where a section has a symbolic size that no node computes, and at parts
-    that leave something of their tensor out, or of which no two neighbours are joined again.
+    that leave something of their tensor out, of which no two neighbours are joined again, or whose memory is returned: the
+    caller may write to a slice in place, but autograd lets nobody write to a piece of a split that way.
     """
 
     name = "normalization_pass"
@@ -185,6 +187,8 @@ def _parts(node: Node, state: GraphState) -> Match | Decline | None:
     found = together(node, state)
     if found is None:
         return Decline("whole")
+    if not state.escaping.isdisjoint(state.storages(found.first.source)):
+        return Decline(Law.ALIASING.reason, "a part that is returned may be written in place, as autograd allows for no piece of a split or unbind")
     nodes = found.nodes()
     return Match(tuple(nodes), nodes[0], found)
 
