@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import operator
 import subprocess
@@ -235,6 +236,7 @@ class TestLevels:
         assert main(["list"]) == 0
         text = capsys.readouterr().out
         assert all(p.name in text for p in everything)
+        assert text.count("[") == sum((inspect.getdoc(p) or "").split("\n\n")[0].count("[") for p in everything) > 9
 
     @pytest.mark.parametrize("command", [["list"], ["--all"]])
     def test_an_empty_selection_is_a_usage_error(self, known, monkeypatch, capsys, command):

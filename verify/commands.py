@@ -339,13 +339,13 @@ def list_patterns(level: str | None = None) -> int:
     chosen = _of_level(level)
     console = _console()
     table = Table()
-    for column in ("pattern", "IR", "kind", "exactness", "rewrites"):
+    for column in ("pattern", "IR", "kind", "default", "exactness", "rewrites"):
         table.add_column(column, overflow="fold")
     for pattern in chosen:
         kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") or hasattr(pattern, "max_group") else "vertical"
-        table.add_row(
-            pattern.name, pattern.ir.value, kind, pattern.exactness.name, (inspect.getdoc(pattern) or "").split("\n\n")[0].replace("``", "")
-        )
+        rewrite = (inspect.getdoc(pattern) or "").split("\n\n")[0].replace("``", "")
+        default = "on" if pattern.by_default else "off"
+        table.add_row(pattern.name, pattern.ir.value, kind, default, pattern.exactness.name, Text(rewrite))  # brackets would be taken for styles
     console.print(table)
     return 0
 

@@ -80,7 +80,7 @@ def _indexed(index: Any, rank: int) -> tuple[int | None, Any]:
     if ellipses:
         items = (*items[: ellipses[0]], *[slice(None)] * (rank - len(items) + 1), *items[ellipses[0] + 1 :])
     cutting = [(k, item) for k, item in enumerate(items) if item != slice(None)]
-    if len(cutting) != 1:
+    if len(cutting) != 1 or any(item is None for item in items):  # None adds a dimension, and moves those behind it
         return None, None
     dim, item = cutting[0]
     if not isinstance(item, slice):

@@ -47,6 +47,12 @@ def some_are_empty(x):
 
 
 @parts(lambda: [randn(3, 6)])
+def with_a_dimension_more(x):
+    v, w = x[0].sin(), x.cos()
+    return v[:, None] * 2, torch.cat([w[None, :2], w[None, 2:]], 1), v[None, :3], torch.cat([w[:2, None], w[2:, None]])
+
+
+@parts(lambda: [randn(3, 6)])
 def by_steps(x):
     return torch.cat([x[:, ::2], x[:, 1::2]], 1) * 2
 
