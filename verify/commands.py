@@ -339,7 +339,8 @@ def list_patterns(level: str | None = None) -> int:
     chosen = _of_level(level)
     console = _console()
     table = Table()
-    for column in ("pattern", "IR", "kind", "default", "exactness", "rewrites"):
+    table.add_column("pattern", min_width=max(len(p.name) for p in chosen))
+    for column in ("IR", "kind", "default", "exactness", "rewrites"):
         table.add_column(column, overflow="fold")
     for pattern in chosen:
         kind = "horizontal" if hasattr(pattern, "min_fuse_set_size") or hasattr(pattern, "max_group") else "vertical"
