@@ -30,7 +30,7 @@ from verify.subject import PassError, Subject, rewritten
 from verify.validation import TIMEOUT_S, validate
 from verify.verdict import Proved, Refuted, Unknown, Verdict, explain, in_words, word, worst
 
-MOST = 10
+MOST = 13
 """Captures per subject at most."""
 
 DECLINED = "left alone"
