@@ -102,3 +102,9 @@ def test_explanations_are_for_files_of_the_library():
     ours, theirs = (FileBranches(str(folder / name), 2, (missing,)) for folder in (Path(optimus.passes.__file__).parent, Path("/elsewhere")))
     assert ours.unexplained == ()
     assert theirs.unexplained == (missing,)
+
+
+def test_cases_of_a_family_are_no_branches_of_a_pass():
+    (family,) = [p for p in sources(optimus.patterns()["batch_tanh"]) if p.name == "_cases.py"]
+    (found,) = branches_taken([family], lambda: None)
+    assert found.total == 0

@@ -25,7 +25,7 @@ import optimus.passes
 from optimus.pattern import Pattern
 from verify.unreached import UNREACHED
 
-NOT_THE_PASS = (r"^@(fires|declines)\b", r"^    def general\b", r"^def \w+\(rule: Rule\b")
+NOT_THE_PASS = (r"^ *@(fires|declines)\b", r"^    def general\b", r"^def \w+\(rule: Rule\b")
 """What a file of a pattern holds besides the pass: its cases, and the rule in general."""
 
 LEAST = 0.95
