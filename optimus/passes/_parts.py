@@ -98,10 +98,9 @@ def _start(at: Any, extent: Size) -> Size | None:
     return found
 
 
-def together(node: Node, state: GraphState) -> Parts | None:
-    """The parts that begin with the one that ``node`` takes and make up their tensor, if one join at least reads two neighbours; else None."""
-    first = part_of(node)
-    if first is None or not _starts(first):
+def together(first: Part, state: GraphState) -> Parts | None:
+    """The parts that begin with ``first`` and make up their tensor, if one join at least reads two neighbours; else None."""
+    if not _starts(first):
         return None
     takers: dict[Any, list[Node]] = {}
     sizes: dict[Any, Size] = {}

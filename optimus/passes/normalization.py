@@ -182,9 +182,10 @@ class Normalization(VerticalPattern):
 
 def _parts(node: Node, state: GraphState) -> Match | Decline | None:
     """All parts of a tensor, found at the first of them."""
-    if part_of(node) is None:
+    part = part_of(node)
+    if part is None:
         return None
-    found = together(node, state)
+    found = together(part, state)
     if found is None:
         return Decline("whole")
     if not state.escaping.isdisjoint(state.storages(found.first.source)):
