@@ -6,6 +6,7 @@ draw locally, stop by a drawn flag, and keep only programs that eager runs, so t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -63,16 +64,14 @@ def options(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     """``pattern``, often with other options within their legal ranges: small numbers for numbers, either of two for flags."""
     if not draw(st.booleans()):
         return pattern
-    chosen: dict[str, Any] = {}
     for name, default in pattern.options().items():
         if isinstance(default, bool):
-            chosen[name] = draw(st.booleans())
+            pattern = replace(pattern, **{name: draw(st.booleans())})
         elif isinstance(default, int):
-            chosen[name] = draw(st.sampled_from((default, 2, 3, 1)))
-    try:
-        return replace(pattern, **chosen)
-    except (TypeError, ValueError):  # out of the range of one of them, or one that excludes another
-        return pattern
+            number = draw(st.sampled_from((default, 2, 3, 1, 0)))
+            with contextlib.suppress(ValueError):  # out of its range, or excluded by another
+                pattern = replace(pattern, **{name: number})
+    return pattern
 
 
 @st.composite

@@ -65,8 +65,22 @@ FORMATS = {
 }  # fmt: skip
 """The formats by dtype. ``highest`` leaves one binade of the format unused, of which the largest number is taken for infinity."""
 
+BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in FORMATS}
+"""The formats as options name them."""
+
 FLUSHED = {torch.float16: 2.0**-25, torch.bfloat16: 2.0**-126, torch.float32: 2.0**-126}
 """What a dtype cannot hold, in absolute terms, by each dtype whose tensors can be encoded."""
+
+ENCODED_BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in FLUSHED}
+"""The dtypes whose tensors can be encoded, as options name them."""
+
+
+def converts(device: torch.device, format: torch.dtype) -> bool:
+    """Whether ``device`` converts to ``format``: CPUs do, and CUDA GPUs, of compute capability 8.9 for float8_e4m3fn."""
+    if device.type == "cuda" and torch.version.hip is None:
+        return format is not torch.float8_e4m3fn or torch.cuda.get_device_capability(device) >= (8, 9)
+    return device.type == "cpu"
+
 
 Call = Callable[..., Any]
 """Applies an operator to arguments: at once, or as a node of a graph."""

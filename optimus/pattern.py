@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import torch
 from torch.fx import Node
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from optimus.rewriter import Transaction
     from optimus.rule import Rule
     from optimus.state import GraphState
+
+T = TypeVar("T")
 
 
 class IR(enum.Enum):
@@ -211,6 +213,15 @@ def at_least(pattern: Pattern, option: str, low: int) -> None:
     given = getattr(pattern, option)
     if given < low:
         raise ValueError(f"{pattern.name}: option {option}={given} is too small; accepted is {low} or more")
+
+
+def one_of(pattern: Pattern, option: str, names: Iterable[str], accepted: Mapping[str, T]) -> tuple[T, ...]:
+    """What ``names``, those that an option of ``pattern`` gives, stand for. Raises ``ValueError`` where one of them stands for nothing."""
+    names = tuple(names)
+    wrong = next((name for name in names if name not in accepted), None)
+    if wrong is not None:
+        raise ValueError(f"{pattern.name}: option {option}={getattr(pattern, option)!r} names {wrong!r}; accepted are {', '.join(accepted)}")
+    return tuple(accepted[name] for name in names)
 
 
 DTYPES = {

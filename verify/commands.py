@@ -178,12 +178,12 @@ def _shared(judged: Sequence[Judgement]) -> list[FileBranches]:
     return [f for f in together(measured) if seen[f.path] > 1 and f.total]
 
 
-def _branches(file: FileBranches) -> str:
-    """How many branches were taken, and which of the others nobody has explained."""
+def _branches(file: FileBranches, listed: bool = True) -> str:
+    """How many branches were taken, and, if they are to be ``listed``, which of the others nobody has explained."""
     said = f"{file.taken} of {file.total} branches taken ({file.share:.0%})"
     explained = len(file.missing) - len(file.unexplained)
     said += f", {explained} explained in verify/unreached.py" if explained else ""
-    return said + (f"; not taken: {'; '.join(map(str, file.unexplained))}" if file.unexplained else "")
+    return said + (f"; not taken: {'; '.join(map(str, file.unexplained))}" if listed and file.unexplained else "")
 
 
 def _cache(console: Console, kept: bool) -> Cache | None:
@@ -265,10 +265,11 @@ def _show(console: Console, judgement: Judgement, source: str) -> str:
     table.add_row(
         "fuzz", f"{fuzz.tried} programs, {fuzz.fired} rewritten, {fuzz.seconds:.0f} s", Text(result, style="green" if fuzz.finding is None else "red")
     )
-    for file in judgement.branches or ():
+    for number, file in enumerate(judgement.branches or ()):
         if file.total:
-            style = "green" if file.share >= LEAST or not file.unexplained else "yellow"
-            table.add_row("branches", file.name, Text(_branches(file), style=style))
+            own = not number  # a helper that patterns share has branches for the others too
+            style = "yellow" if own and file.share < LEAST and file.unexplained else "green"
+            table.add_row("branches", file.name, Text(_branches(file, listed=own), style=style))
     for compiler in dict.fromkeys(c.compiler for c in judgement.runs):
         runs = [c for c in judgement.runs if c.compiler == compiler]
         wrong = [c for c in runs if c.blamed]

@@ -288,8 +288,8 @@ def _over(report: FuzzReport, limit: Limit) -> bool:
 
 
 def _first(subject: Subject, report: FuzzReport, limit: Limit, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
-    """Try every case as it stands."""
-    for case in subject.cases:
+    """Try every case as it stands, and what is declined."""
+    for case in (*subject.cases, *subject.declines):
         if report.tried + report.skipped >= most or _over(report, limit) or report.finding is not None:
             return
         if report.skipped < skip:
@@ -317,7 +317,14 @@ def _judge(pattern: ActivationQuantization, program: Program, report: FuzzReport
     return Finding(program, found.differences, "", "", tuple(given)) if found.differences else None
 
 
-OPTIONS = st.fixed_dictionaries({"quant_type": st.sampled_from(("float8_e5m2", "float8_e4m3fn")), "use_scaling": st.booleans()})
+OPTIONS = st.fixed_dictionaries(
+    {
+        "quant_type": st.sampled_from(("float8_e5m2", "float8_e4m3fn")),
+        "use_scaling": st.booleans(),
+        "size_in_mb": st.sampled_from((0, 0, 0, 1)),
+        "exponents": st.booleans(),
+    }
+)
 BATCH = 25
 
 

@@ -10,10 +10,16 @@ from torch.fx import Node
 
 from optimus.operators import bound
 from optimus.passes._aten import aten
+from optimus.pattern import Decline
 from optimus.values import Size, is_static, tensor
 
-PLAIN = {aten.mm.default: ("self", "mat2"), aten.bmm.default: ("self", "mat2")}
-ADDED = {aten.addmm.default: ("mat1", "mat2"), aten.baddbmm.default: ("batch1", "batch2")}
+FACTORS: dict[Any, tuple[str, str]] = {
+    aten.mm.default: ("self", "mat2"),
+    aten.bmm.default: ("self", "mat2"),
+    aten.addmm.default: ("mat1", "mat2"),
+    aten.baddbmm.default: ("batch1", "batch2"),
+}
+"""What each product calls the matrices that it multiplies."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +54,32 @@ class Product:
         return fake is not None and fake.device.type == "cuda"
 
 
-def product_of(node: Node) -> Product | None:
-    """The product that ``node`` computes, or None; also for those that give another dtype than their operands have."""
-    target: Any = node.target
-    if target not in PLAIN and target not in ADDED:
-        return None
+def product_of(node: Node) -> Product | Decline:
+    """The product that ``node`` computes, or the refusal to see one, see :data:`PLAIN_PRODUCT`."""
     call = bound(node)
-    left, right = (call[name] for name in (PLAIN.get(target) or ADDED[target]))
-    one, other = tensor(left), tensor(right)
-    if one is None or other is None or tensor(node) is None:
-        return None
-    bias, beta, alpha = (None, 1, 1) if target in PLAIN else (call["self"], call["beta"], call["alpha"])
-    if not all(isinstance(factor, (int, float)) for factor in (beta, alpha)):
-        return None
+    operands = [call[name] for name in FACTORS.get(node.target, ())]
+    fakes = [fake for operand in operands if (fake := tensor(operand)) is not None]
+    beta, alpha = (call.args.get(name, 1) for name in ("beta", "alpha"))
+    if len(fakes) < 2 or not is_number(beta) or not is_number(alpha):
+        return Decline("plain_product", f"{node.target}, alpha={alpha}, beta={beta}")
+    (left, right), (one, other) = operands, fakes
+    bias = call["self"] if "alpha" in call.args else None
     batch = one.shape[0] if one.dim() == 3 else None
     return Product(node, left, right, bias, beta, alpha, batch, one.shape[-2], one.shape[-1], other.shape[-1])
+
+
+def is_number(factor: object) -> bool:
+    """Whether a factor is written down, and not computed from sizes, so that it may be 0."""
+    return isinstance(factor, (int, float))
 
 
 def number(size: Size) -> int | None:
     """A size as a number; None if it is none."""
     return int(size) if is_static(size) else None
 
+
+PLAIN_PRODUCT = (
+    "alpha and beta are numbers and not computed from sizes; the result has the dtype of the operands, and is written to no tensor that is given"
+)
 
 ZERO_FACTOR = "the product is not multiplied by 0: whether NaN and infinity are read then, each kernel decides for itself"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx import Node
 
-from optimus.fp8 import FLUSHED, FORMATS
-from optimus.pattern import IR, Decline, Exactness, Pattern, at_least, declines, fires
+from optimus.fp8 import BY_NAME, ENCODED_BY_NAME, converts
+from optimus.pattern import IR, Decline, Exactness, Pattern, at_least, declines, fires, one_of
 from optimus.values import is_plain, known, same_size, tensor
 from optimus.versions import no_new_guards
 from optimus.views import root
@@ -44,6 +45,11 @@ def beside_a_result(x, w, v):
 @fires("b, n, k", "k, m")
 def three_dimensions(x, w):
     return torch.sin(torch.matmul(x, w)).sum(0)
+
+
+@fires("8, k", "k, 6", "6, m")
+def some_of_the_rows(x, w, v):
+    return torch.mm(torch.mm(x, w)[:3], v)
 
 
 @declines("returned", "n, k", "k, m", "m, k")
@@ -114,7 +120,7 @@ class ActivationQuantization(Pattern):
         "no_gain": "all that is saved of its memory, and the steps, take less in 8 bits than that memory",
         "device": "its device converts to the format: a CPU, or a CUDA GPU (of compute capability 8.9 for float8_e4m3fn)",
     }
-    cases = (activation, gated, used_twice, beside_a_result, three_dimensions)
+    cases = (activation, gated, used_twice, beside_a_result, three_dimensions, some_of_the_rows)
     declines = (returned, view_returned, inputs, wide, rows_may_be_short, part_of_a_row, scores)
 
     size_in_mb: int = 100
@@ -135,26 +141,17 @@ class ActivationQuantization(Pattern):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "size_in_mb", 0)
-        self._named("allowed_dtypes", self.allowed_dtypes.split(";"), FLUSHED)
-        self._named("quant_type", [self.quant_type], FORMATS)
-
-    def _named(self, option: str, names: Sequence[str], accepted: Mapping[torch.dtype, object]) -> tuple[torch.dtype, ...]:
-        called = {str(d).removeprefix("torch."): d for d in accepted}
-        found = [n.strip().removeprefix("torch.") for n in names]
-        wrong = next((n for n in found if n not in called), None)
-        if wrong is not None:
-            raise ValueError(f"{self.name}: option {option}={getattr(self, option)!r} names {wrong!r}; accepted are {', '.join(called)}")
-        return tuple(called[n] for n in found)
+        _ = self.format, self.dtypes  # either raises where it names what there is not
 
     @property
     def format(self) -> torch.dtype:
         """The format as a dtype."""
-        return self._named("quant_type", [self.quant_type], FORMATS)[0]
+        return one_of(self, "quant_type", [_name(self.quant_type)], BY_NAME)[0]
 
     @property
     def dtypes(self) -> tuple[torch.dtype, ...]:
         """The dtypes that are quantised."""
-        return self._named("allowed_dtypes", self.allowed_dtypes.split(";"), FLUSHED)
+        return one_of(self, "allowed_dtypes", map(_name, self.allowed_dtypes.split(";")), ENCODED_BY_NAME)
 
     def choose(self, saved: Sequence[Node], returned: Sequence[Node], static: frozenset[Node], exponents: frozenset[str]) -> list[Node | Decline]:
         """Each value that a forward graph saves, or the refusal to quantise it.
@@ -178,7 +175,7 @@ class ActivationQuantization(Pattern):
         fake, source = tensor(node), root(node)
         if fake is None or not is_plain(fake) or fake.dtype not in self.dtypes:
             return Decline("dtype", "no tensor" if fake is None else str(fake.dtype))
-        if not self._converts(fake.device):
+        if not converts(fake.device, self.format):
             return Decline("device", str(fake.device))
         if not self._large(fake):
             return Decline("small", f"{tuple(fake.shape)} of {fake.dtype}")
@@ -192,21 +189,13 @@ class ActivationQuantization(Pattern):
             return Decline("layout", f"strides {tuple(fake.stride())} at {fake.storage_offset()}")
         return None
 
-    def _converts(self, device: torch.device) -> bool:
-        if device.type == "cuda" and torch.version.hip is None:
-            return self.format is not torch.float8_e4m3fn or torch.cuda.get_device_capability(device) >= (8, 9)
-        return device.type == "cpu"
-
     def _large(self, fake: Tensor) -> bool:
         size, least = fake.numel() * fake.element_size(), self.size_in_mb * MEGABYTE
         return known(size >= least) or (self.quantize_dynamic_shape and not known(size < least))
 
     def _gains(self, source: Node, saved: Sequence[Node]) -> bool:
         """Whether ``saved``, all in the memory of ``source``, are smaller in 8 bits. Told by the row where one fills it all."""
-        memory = tensor(source)
-        fakes = [t for n in saved if (t := tensor(n)) is not None]
-        if memory is None or not fakes:
-            return False
+        memory, *fakes = (t for n in (source, *saved) if (t := tensor(n)) is not None)
         if len(fakes) == 1 and same_size(fakes[0].numel(), memory.numel()):
             row = fakes[0].shape[-1] if fakes[0].dim() else 1
             return known(row + self._step_bytes < row * memory.element_size())
@@ -217,10 +206,12 @@ class ActivationQuantization(Pattern):
         return 4 if self.use_scaling else 0
 
     def _bytes(self, fake: Tensor) -> Any:
-        rows: Any = 1
-        for extent in fake.shape[:-1]:
-            rows = rows * extent
-        return fake.numel() + self._step_bytes * rows
+        return fake.numel() + self._step_bytes * math.prod(fake.shape[:-1])
+
+
+def _name(given: str) -> str:
+    """A dtype as options name it, with or without ``torch.``."""
+    return given.strip().removeprefix("torch.")
 
 
 def _elementwise_strides(fake: Tensor) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from torch.fx import Node
 from optimus.horizontal import shape_key
 from optimus.operators import bound
 from optimus.passes._aten import aten, hand_out, stack
-from optimus.passes._products import ZERO_FACTOR
+from optimus.passes._products import PLAIN_PRODUCT, ZERO_FACTOR, product_of
 from optimus.pattern import IR, Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule, Tensor
@@ -75,6 +75,12 @@ def times_zero(*t):
     return torch.cat([torch.addmm(t[10], x, y, alpha=0) for x, y in zip(t[:5], t[5:10], strict=True)])
 
 
+@declines("plain_product", *["m, k"] * 5, *["k, n"] * 5, "n")
+def times_a_size(*t):
+    xs, ys, b, m = t[:5], t[5:10], t[10], t[0].shape[0]
+    return torch.cat([torch.addmm(b, x, y, alpha=m) for x, y in zip(xs, ys, strict=True)])
+
+
 @dataclass(frozen=True)
 class BatchLinearPostGrad(HorizontalPattern):
     """``mm(xk, yk), addmm(bk, xk, yk)  ->  select(bmm(cat(x[None]), cat(y[None])), k), select(baddbmm(cat(b[None]), ..), k)``
@@ -97,10 +103,11 @@ class BatchLinearPostGrad(HorizontalPattern):
     exactness = Exactness.REASSOCIATES
     requirements = {
         "too_few": "at least min_fuse_set_size members of one shape stand near each other and do not need one another",
+        "plain_product": PLAIN_PRODUCT,
         "zero_factor": ZERO_FACTOR,
     }
     cases = (products, linears, with_matrices, scaled, two_layers)
-    declines = (four, chained, other_factors, other_biases, returned, times_zero)
+    declines = (four, chained, other_factors, other_biases, returned, times_zero, times_a_size)
 
     @staticmethod
     def general(rule: Rule) -> None:
@@ -117,13 +124,12 @@ class BatchLinearPostGrad(HorizontalPattern):
         rule.equal("products and sums", added, rule.unbind(rule.apply("add", joint, rule.stack(b, 0)), 0))
 
     def key(self, node: Node, state: GraphState) -> Hashable | Decline | None:
-        if node.target not in (aten.mm.default, aten.addmm.default) or tensor(node) is None:
-            return None
-        call = bound(node)
-        if call.args.get("alpha", 1) == 0:
+        found = product_of(node)
+        if isinstance(found, Decline):
+            return found
+        if found.alpha == 0:
             return Decline("zero_factor")
-        operands = tuple(shape_key(call.args.get(name)) for name in ("self", "mat1", "mat2"))
-        return call.op, operands, call.args.get("beta"), call.args.get("alpha")
+        return tuple(map(shape_key, (found.bias, found.left, found.right))), found.beta, found.alpha
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
         calls = [bound(n) for n in members]

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch.fx import Node
 
 from optimus.passes._aten import aten
-from optimus.passes._products import ZERO_FACTOR, Product, number, product_of
+from optimus.passes._products import PLAIN_PRODUCT, ZERO_FACTOR, Product, number, product_of
 from optimus.pattern import IR, Decline, Exactness, Match, VerticalPattern, at_least, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
@@ -89,6 +90,11 @@ def times_zero(b, x, y):
     return torch.addmm(b, x, y, alpha=0)
 
 
+@declines("plain_product", "n", "m, k", "k, n")
+def times_a_size(b, x, y, k):
+    return torch.addmm(b, x, y, beta=k)
+
+
 @dataclass(frozen=True)
 class DecomposeMm(VerticalPattern):
     """``mm(x, y)  ->  sum(x[:, :, None] * y[None], 1)``
@@ -117,6 +123,7 @@ class DecomposeMm(VerticalPattern):
     exactness = Exactness.REASSOCIATES
     requirements = {
         "small": "the sizes are known, and such that no kernel for products pays",
+        "plain_product": PLAIN_PRODUCT,
         "zero_factor": ZERO_FACTOR,
         "dtype": "the result is of a floating-point dtype, or of one of whole numbers",
     }
@@ -124,7 +131,7 @@ class DecomposeMm(VerticalPattern):
         product, transposed, batched, with_a_vector, not_added, short_sum, short_sum_with_a_vector, short_sum_in_half_precision, half_precision,
         whole_numbers,
     )  # fmt: skip
-    declines = (many_rows, long_sides, complex_numbers, times_zero)
+    declines = (many_rows, long_sides, complex_numbers, times_zero, times_a_size)
     judged_with = {"skip_dynamic_shape_dim_check": True}
 
     min_first_dimension_decomposition: int = 10240
@@ -157,8 +164,8 @@ class DecomposeMm(VerticalPattern):
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         found = product_of(node)
-        if found is None or node.target is aten.baddbmm.default:
-            return None
+        if isinstance(found, Decline):
+            return found
         if found.dtype not in SUPPORTED:
             return Decline("dtype", str(found.dtype))
         if found.alpha == 0:
@@ -169,17 +176,15 @@ class DecomposeMm(VerticalPattern):
 
     def _small(self, found: Product) -> bool:
         first, *others = [s for s in (found.batch, found.rows, found.inner, found.columns) if s is not None]
-        if found.cuda:
-            short = [self._fits(s, most=self.max_other_dimension_decomposition - 1) for s in others]
-            return self._fits(first, least=self.min_first_dimension_decomposition) and sum(short) >= 2
-        most = self.cpu_max_other_dimension_decomposition
-        return self._fits(first, most=self.cpu_max_first_dimension_decomposition) and all(self._fits(s, most=most) for s in others)
+        least = self.min_first_dimension_decomposition if found.cuda else 0
+        most = math.inf if found.cuda else self.cpu_max_first_dimension_decomposition
+        longest = self.max_other_dimension_decomposition - 1 if found.cuda else self.cpu_max_other_dimension_decomposition
+        short = [self._fits(s, 0, longest) for s in others]
+        return self._fits(first, least, most) and sum(short) >= (2 if found.cuda else len(others))
 
-    def _fits(self, size: Size, *, least: int = 0, most: int | None = None) -> bool:
+    def _fits(self, size: Size, least: int, most: float) -> bool:
         known = number(size)
-        if known is None:
-            return self.skip_dynamic_shape_dim_check
-        return least <= known and (most is None or known <= most)
+        return self.skip_dynamic_shape_dim_check if known is None else least <= known <= most
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
         found: Product = match.found

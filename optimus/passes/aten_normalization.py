@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch.fx import Node
 
-from optimus.forms import cut_of, join_of
+from optimus.forms import Cut, Join, cut_of, join_of
 from optimus.operators import bound
 from optimus.passes._aten import aten
-from optimus.passes.normalization import Normalization
+from optimus.passes._sections import written_out
 from optimus.pattern import IR, Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
@@ -87,7 +87,7 @@ class NormalizationAten(VerticalPattern):
     @staticmethod
     def general(rule: Rule) -> None:
         """Sections of one size with a remainder, written out; the other spellings name the same operator."""
-        Normalization.general(rule)
+        written_out(rule)
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         if bound(node).writes:
@@ -99,12 +99,11 @@ class NormalizationAten(VerticalPattern):
             normal = node.target is aten.cat.default and node.args[1:] == (join.dim,)
         else:
             return None
-        return Decline("already_normal") if normal and not node.kwargs else Match((node,), node)
+        return Decline("already_normal") if normal and not node.kwargs else Match((node,), node, cut or join)
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
-        (node,) = match.nodes
-        cut, join = cut_of(node), join_of(node)
-        if cut is not None:
-            tx.replace(node, tx.call(aten.split_with_sizes.default, cut.input, [tx.size(s) for s in cut.sizes], cut.dim))
-        elif join is not None:
-            tx.replace(node, tx.call(aten.cat.default, [*join.inputs], join.dim))
+        found: Cut | Join = match.found
+        if isinstance(found, Cut):
+            tx.replace(found.node, tx.call(aten.split_with_sizes.default, found.input, [tx.size(s) for s in found.sizes], found.dim))
+        else:
+            tx.replace(found.node, tx.call(aten.cat.default, [*found.inputs], found.dim))

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch.fx import Node
 
 from optimus.passes._aten import aten
-from optimus.passes._products import ZERO_FACTOR, Product, number, product_of
+from optimus.passes._products import PLAIN_PRODUCT, ZERO_FACTOR, Product, number, product_of
 from optimus.pattern import IR, Decline, Exactness, Match, VerticalPattern, at_least, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Number, Rule, Tensor
@@ -85,6 +85,11 @@ def times_zero(b, x, y):
     return torch.addmm(b, x, y, alpha=0)
 
 
+@declines("plain_product", "5", "m, 7", "7, 5")
+def times_a_size(b, x, y, m):
+    return torch.addmm(b, x, y, alpha=m)
+
+
 @dataclass(frozen=True)
 class PadAtenMm(VerticalPattern):
     """``mm(x, y)  ->  slice(mm(constant_pad_nd(x), constant_pad_nd(y)))``
@@ -108,13 +113,14 @@ class PadAtenMm(VerticalPattern):
     exactness = Exactness.REASSOCIATES
     requirements = {
         "kernel": "the result is float32, float16 or bfloat16, and on a CUDA device",
+        "plain_product": PLAIN_PRODUCT,
         "zero_factor": ZERO_FACTOR,
         "padded": "no factor is padded already, as Inductor does by itself (shape_padding) where it measures a gain",
         "extents": "the number of columns, of summands, or of rows stored side by side is known, and no multiple of 16 bytes",
         "long_sum": "there are at least k_threshold_to_pad summands, and no more rows or columns than summands",
     }
     cases = (product, transposed, stored_along_its_rows, batched, with_a_vector, with_a_column, batched_with_a_matrix)
-    declines = (aligned, padded_already, double_precision, short_sum, wide_result, times_zero)
+    declines = (aligned, padded_already, double_precision, short_sum, wide_result, times_zero, times_a_size)
     judged_with = {"everywhere": True, "k_threshold_to_pad": 4}
 
     k_threshold_to_pad: int = 8388608
@@ -146,8 +152,8 @@ class PadAtenMm(VerticalPattern):
 
     def find(self, node: Node, state: GraphState) -> Match | Decline | None:
         found = product_of(node)
-        if found is None:
-            return None
+        if isinstance(found, Decline):
+            return found
         if found.dtype not in ALIGNMENT or not (self.everywhere or found.cuda):
             return Decline("kernel", f"{found.dtype}")
         if found.alpha == 0:

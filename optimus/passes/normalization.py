@@ -11,6 +11,7 @@ from optimus.forms import CUTS, JOINS, Cut, cut_of, join_of
 from optimus.laws import Law
 from optimus.operators import Call, bound
 from optimus.passes._parts import PARTS, Parts, part_of, together
+from optimus.passes._sections import written_out
 from optimus.pattern import Decline, Exactness, Match, VerticalPattern, declines, fires
 from optimus.rewriter import Transaction
 from optimus.rule import Rule
@@ -135,19 +136,7 @@ class Normalization(VerticalPattern):
     @staticmethod
     def general(rule: Rule) -> None:
         """Sections of one size with a remainder, written out; parts taken one by one; the other spellings name the same operator."""
-        count, size, extent = rule.number("count", 1), rule.number("size", 1), rule.number("extent")
-        multiples = rule.sections("multiple", count, size)
-        rule.suppose(multiples.offset(count - 1) < extent, extent <= multiples.total)
-        x = rule.tensor("x", rule.number("left"), extent, rule.number("right"))
-        written = rule.computed(
-            count,
-            lambda k: rule.choose(k == count - 1, extent - multiples.offset(count - 1), size),
-            lambda k: rule.choose(k >= count, extent, multiples.offset(k)),
-        )
-        full, rest = rule.split(x, 1, written), extent - multiples.offset(count - 1)
-        by_size = rule.sequence(count - 1, lambda k: rule.narrow(x, 1, multiples.offset(k), size))
-        rule.equal("full sections", by_size, full.between(0, count - 1))
-        rule.equal("the remainder", rule.narrow(x, 1, multiples.offset(count - 1), rest), full[count - 1])
+        count = written_out(rule)
         sections = rule.sections("section", count)
         y = rule.tensor("y", rule.number("left"), sections.total, rule.number("right"))
         taken = rule.sequence(count, lambda k: rule.narrow(y, 1, sections.offset(k), sections.size(k)))
