@@ -57,6 +57,14 @@ class Cell:
         """For a table."""
         return f"{self.pattern}: {self.count} {self.workload}{', training' if self.training else ''}"
 
+    def program(self, device: str) -> tuple[Callable[..., Any], list[torch.Tensor]]:
+        """What the cell computes, as a function of a list of tensors, and such a list."""
+        return program(self, device)
+
+    def plan(self, on: bool) -> Plan:
+        """The pattern alone, or nothing."""
+        return Plan.of(self.pattern) if on else Plan()
+
 
 def cells(small: bool) -> list[Cell]:
     """All that is measured."""
@@ -73,7 +81,7 @@ def cells(small: bool) -> list[Cell]:
 
 
 def program(cell: Cell, device: str) -> tuple[Callable[..., Any], list[torch.Tensor]]:
-    """What the cell computes, as a function of a list of tensors, and such a list."""
+    """See :meth:`Cell.program`."""
     generator = torch.Generator(device).manual_seed(0)
     n = cell.count
 
@@ -112,17 +120,12 @@ def program(cell: Cell, device: str) -> tuple[Callable[..., Any], list[torch.Ten
     return pieces, [*weights, torch.cat(inputs, 1), *([] if one else [torch.cat(others, 1)])]
 
 
-def plan_of(cell: Cell, on: bool) -> Plan:
-    """The pattern alone, or nothing."""
-    return Plan.of(cell.pattern) if on else Plan()
-
-
 class Measured:
     """A cell compiled both ways."""
 
     def __init__(self, cell: Cell, device: str) -> None:
         self.cell, self.device = cell, device
-        function, self.inputs = program(cell, device)
+        function, self.inputs = cell.program(device)
         self.seconds: list[float] = []
         self.generated: list[int] = []
         self.calls: list[Callable[[], Any]] = []
@@ -132,7 +135,7 @@ class Measured:
         expected = self._called(function)()
         optimus.clear_journals()
         for on in (False, True):
-            self._compile(function, plan_of(cell, on), expected)
+            self._compile(function, cell.plan(on), expected)
         self.fired = sum(len(j.rewrites) for j in optimus.journals())
 
     def _called(self, run: Callable[..., Any]) -> Callable[[], Any]:
@@ -226,10 +229,15 @@ def work(share: Sequence[Cell], device: str, compiled: Any, turn: Any, found: An
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print a line for each cell as it is done."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    return measure(cells, f"branches of {ROWS} x {WIDTH}, float32", __doc__ or "", argv)
+
+
+def measure(cells: Callable[[bool], Sequence[Cell]], what: str, doc: str, argv: Sequence[str] | None) -> int:
+    """The command of a benchmark of cells. ``what``: what they are of, for the head of the table."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0] if doc else None)
     parser.add_argument("--small", action="store_true", help="little ones, on the CPU")
     parser.add_argument("--jobs", type=int, default=12, help="processes that compile at once, at least 1")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this, such as batch_aten_tanh")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this, such as the name of a pattern")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here too, a line each")
     a = parser.parse_args(argv)
     device = "cpu" if a.small else "cuda"
@@ -244,7 +252,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     compiled, turn, found = context.Barrier(jobs), context.Lock(), context.Queue()
     workers = [context.Process(target=work, args=(wanted[k::jobs], device, compiled, turn, found), daemon=False) for k in range(jobs)]
     where = "CPU" if a.small else torch.cuda.get_device_name()
-    print(f"PyTorch {torch.__version__}, {where}, optimus {optimus.__version__}, branches of {ROWS} x {WIDTH}, float32\n\n{HEAD}", flush=True)
+    print(f"PyTorch {torch.__version__}, {where}, optimus {optimus.__version__}, {what}\n\n{HEAD}", flush=True)
     for worker in workers:
         worker.start()
     going = jobs

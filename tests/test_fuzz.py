@@ -42,7 +42,11 @@ def same(one, other):
 @QUIET
 @given(programs(CASES))
 def test_programs_run_and_print_as_what_they_are(program: Program):
-    one = observe(lambda *x: tuple(run_steps(program, list(x))[n] for n in program.outputs), program.make_inputs())
+    def steps(*given):
+        values = run_steps(program, list(given))
+        return tuple(values[n] for n in program.outputs)
+
+    one = observe(steps, program.make_inputs())
     other = observe(program.function(), program.make_inputs())
     assert one.raised is None
     assert same(one.outputs, other.outputs)
