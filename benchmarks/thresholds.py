@@ -80,9 +80,7 @@ class Threshold(Cell):
 def cells(small: bool) -> list[Cell]:
     """All that is measured."""
     found: list[Cell] = [Threshold(p, "members", n) for p in BATCHED for n in (MEMBERS[:2] if small else MEMBERS)]
-    return found + [
-        Threshold(p, "pieces", n) for p in ("split_cat_to_slices_pass", "merge_getitem_cat_pass") for n in (PIECES[:2] if small else PIECES)
-    ]
+    return found + [Threshold("split_cat_to_slices_pass", "pieces", n) for n in (PIECES[:2] if small else PIECES)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
