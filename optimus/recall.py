@@ -98,7 +98,7 @@ class Recall:
                 if type(a) is not FakeTensor or not self._is_plain(a):
                     return False
                 given.append(a)
-                parts.append((a.shape, a.stride(), a.dtype, a._fake_device, a.requires_grad))
+                parts.append((a.shape, a.stride(), a.dtype, a.fake_device, a.requires_grad))
             elif type(a) in PLAIN or a is None:
                 parts.append((type(a), a))
             elif isinstance(a, (list, tuple)):
@@ -132,7 +132,7 @@ class Recall:
                 return None
         start = given[0].storage_offset()
         notes = [
-            (tuple(r.shape), r.stride(), r.dtype, r._fake_device, r.requires_grad, r.storage_offset() - start if views else None) for r in results
+            (tuple(r.shape), r.stride(), r.dtype, r.fake_device, r.requires_grad, r.storage_offset() - start if views else None) for r in results
         ]
         return None if type(made) is FakeTensor else type(made), tuple(notes)
 
