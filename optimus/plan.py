@@ -14,7 +14,7 @@ from typing import Any
 
 from optimus.pattern import IR, HorizontalPattern, Pattern, VerticalPattern
 
-Step = Pattern | str | tuple[str, Mapping[str, Any]]
+Step = Pattern | str | tuple[str | Pattern, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,15 @@ class Plan:
 
     steps: tuple[Pattern, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.steps, tuple) or not all(isinstance(s, Pattern) for s in self.steps):
+            raise TypeError(f"Plan({self.steps!r}): accepted is a tuple of patterns; Plan.of takes names, and names with options")
+
     @classmethod
     def of(cls, *steps: Step) -> Plan:
-        """A plan from pattern names, (name, options) pairs, or patterns.
+        """A plan from pattern names, patterns, or pairs of one of them and options.
 
-        Raises ``ValueError`` for an unknown pattern or option and ``TypeError`` for an option of the wrong type.
+        Raises ``ValueError`` for an unknown pattern or option and ``TypeError`` for an option of the wrong type, and for what is no step.
         """
         return cls(tuple(_pattern(step) for step in steps))
 
@@ -90,10 +94,14 @@ def _source(cls: type) -> str:
 
 
 def _pattern(step: Step) -> Pattern:
-    if isinstance(step, Pattern):
-        return step
-    name, options = (step, {}) if isinstance(step, str) else step
-    return replace_options(lookup(name), options)
+    match step:
+        case Pattern():
+            return step
+        case str():
+            return lookup(step)
+        case (str() | Pattern() as chosen, Mapping() as options):
+            return replace_options(lookup(chosen) if isinstance(chosen, str) else chosen, options)
+    raise TypeError(f"plan: step {step!r}; accepted are the name of a pattern, a pattern, and a pair of one of them and a dict of its options")
 
 
 def replace_options(pattern: Pattern, options: Mapping[str, Any]) -> Pattern:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -38,6 +39,13 @@ _journals: deque[Journal] = deque(maxlen=1000)
 def journals() -> tuple[Journal, ...]:
     """The journals of the graphs compiled in this process, oldest first (the last 1000 at most)."""
     return tuple(_journals)
+
+
+def _note(journal: Journal) -> None:
+    """Keep a journal, and warn of a pattern that raised: results are right without it, but somebody should know."""
+    _journals.append(journal)
+    for pattern, what in dict.fromkeys((d.pattern, d.detail) for d in journal.declined if d.reason == "error"):
+        warnings.warn(f"optimus: {pattern} raised {what}; what it was to rewrite is left as it was", RuntimeWarning, stacklevel=2)
 
 
 def clear_journals() -> None:
@@ -95,7 +103,7 @@ def backend(
     observe = None if limiter is None else limiter.observer()
     original = copy.deepcopy(gm) if check is not None or observe is not None else None
     journal = Engine(gm, plan, validate).run()
-    _journals.append(journal)
+    _note(journal)
     compiled = _finished(finish, gm, example_inputs, journal, pack)
     if original is not None and observe is not None:
         compiled = observe(limiter, original, plan, validate, compiled)
@@ -142,8 +150,8 @@ def effective_plan(plan: Any = None, enable: Sequence[str] = (), disable: Sequen
 
 
 def _names(option: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(n, str) for n in given):
-        raise TypeError(f"{option}={given!r}; accepted is a list of pattern names")
+    if not isinstance(given, (list, tuple, set, frozenset)) or not all(isinstance(n, str) for n in given):
+        raise TypeError(f"{option}={given!r}; accepted is a list of pattern names; options are given with a plan: plan=[(name, {{...}}), ...]")
     for name in given:
         lookup(name)
     return tuple(given)
@@ -182,7 +190,7 @@ def _after_autograd(plan: Plan, validate: Validator | None) -> PostGradPass | No
     def change(gm: GraphModule) -> None:
         journal = Engine(gm, chosen, validate).run()
         if journal.rewrites or journal.declined:
-            _journals.append(journal)
+            _note(journal)
 
     return PostGradPass(change, f"{chosen.digest()}:{_name(validate)}{cache_key()}") if chosen else None
 
@@ -196,7 +204,7 @@ def _compiler(
 ) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
     if compiler == "inductor":
         patches = _inductor_options(mode, options)
-        patches |= below.inductor_patches(plan, _journals.append, patches)
+        patches |= below.inductor_patches(plan, _note, patches)
         if later is not None:
             patches[HOOK] = _behind(patches.get(HOOK), later)
 
@@ -209,7 +217,7 @@ def _compiler(
     if options or mode:
         unknown = ", ".join([*options, *(["mode"] if mode else [])])
         raise ValueError(f"backend optimus: {unknown} unknown to compiler {compiler!r}; accepted are {OWN}")
-    partitioner = below.partitioner(compiler, plan, _journals.append)
+    partitioner = below.partitioner(compiler, plan, _note)
     if callable(compiler):
         return compiler
     if compiler == "aot_eager" and (later is not None or partitioner is not None):
@@ -256,7 +264,7 @@ class PreGradPass(CustomGraphPass):
         limiter = current()
         observe = None if limiter is None else limiter.observer()
         original = copy.deepcopy(gm) if observe is not None else None
-        _journals.append(Engine(gm, self.plan, self.validate).run())
+        _note(Engine(gm, self.plan, self.validate).run())
         if original is not None and observe is not None:
             observe(limiter, original, self.plan, self.validate, None)
 
@@ -278,7 +286,7 @@ def hooks(
         raise TypeError("optimus.hooks: pre_grad_custom_pass is a list already; accepted is one pass, or None")
     chosen, judge = effective_plan(plan, enable, disable), resolve_validator(validate)
     added: dict[str, Any] = {"pre_grad_custom_pass": PreGradPass(chosen, judge, previous)}
-    added |= below.inductor_patches(chosen, _journals.append, {})
+    added |= below.inductor_patches(chosen, _note, {})
     later = _after_autograd(chosen, judge)
     if later is not None:
         added[HOOK] = _behind(None, later)

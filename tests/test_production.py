@@ -54,6 +54,19 @@ class TestPlan:
         with pytest.raises(ValueError, match="unknown pattern 'split_cat'; nearest are split_cat_pass"):
             Plan.of("split_cat")
 
+    @pytest.mark.parametrize("step", [3, ("batch_tanh", 3), (3, {}), ("batch_tanh",), None])
+    def test_what_is_no_step_is_refused(self, step):
+        with pytest.raises(TypeError, match="accepted are the name of a pattern, a pattern, and a pair"):
+            Plan.of(step)
+
+    def test_options_of_a_pattern_that_is_given_itself(self):
+        assert Plan.of((Plan.of("batch_tanh").steps[0], {"min_fuse_set_size": 3})) == Plan.of(("batch_tanh", {"min_fuse_set_size": 3}))
+
+    @pytest.mark.parametrize("steps", [("batch_tanh",), ["batch_tanh"], 3])
+    def test_names_are_no_patterns(self, steps):
+        with pytest.raises(TypeError, match=r"accepted is a tuple of patterns; Plan\.of takes names"):
+            Plan(steps)
+
     @pytest.mark.parametrize("text", ["nonsense", "[1]", '[{"name": "x"}]', '{"a": 1}'])
     def test_text_that_is_no_plan_is_refused(self, text):
         with pytest.raises(ValueError, match="is no plan"):
@@ -108,6 +121,20 @@ class TestBackend:
                 assert torch.equal(compiled(x)[0], program(x)[0])
         assert len([j for j in optimus.journals() if j.ir == "torch"]) == 2
 
+    def test_a_pattern_that_raises_is_left_out_with_a_warning(self):
+        @dataclass(frozen=True)
+        class Raises(VerticalPattern):
+            name = "raises"
+            anchors = frozenset({"split"})
+            exactness = Exactness.BITWISE
+
+            def find(self, node, state):
+                raise KeyError("meta")
+
+        with pytest.warns(RuntimeWarning, match="optimus: raises raised KeyError: 'meta'; what it was to rewrite is left as it was"):
+            journal = run(optimus.compile(program, plan=Plan((Raises(),)), options={"compiler": "aot_eager"}))
+        assert not journal.rewrites
+
     def test_validated_while_compiling(self):
         journal = run(optimus.compile(program, validate="prove", options={"compiler": "aot_eager"}))
         assert journal.fired("mutate_cat_pass")
@@ -121,6 +148,8 @@ class TestBackend:
             ({"plan": 3}, "plan=3 is a int; accepted are a Plan"),
             ({"disable": ["nothing_like_it"]}, "unknown pattern 'nothing_like_it'"),
             ({"disable": "split_cat_pass"}, "accepted is a list of pattern names"),
+            ({"enable": [("batch_tanh", {})]}, "options are given with a plan"),
+            ({"enable": 3}, "enable=3; accepted is a list of pattern names"),
             ({"validate": "trust"}, "validate='trust' is unknown; accepted are"),
             ({"compiler": "aot_eager", "max_autotune": True}, "max_autotune unknown to compiler 'aot_eager'"),
         ],
