@@ -177,7 +177,7 @@ class SchedulerPass(SchedulerPassBase):  # type: ignore[misc, valid-type]
         """The nodes to schedule in place of ``nodes``."""
         if self.previous is not None:
             nodes = self.previous(nodes)
-        journal = Journal(plan=str(self.plan), nodes_before=len(nodes))
+        journal = Journal(plan=str(self.plan), ir=IR.INDUCTOR.value, nodes_before=len(nodes))
         for pattern in patterns_of(self.plan) if nodes else ():
             nodes = apply(pattern, nodes, journal)
         journal.nodes_after, journal.stopped = len(nodes), "every step of the plan was tried once"

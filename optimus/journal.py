@@ -49,7 +49,7 @@ class Journal:
 
     plan: str = ""
     ir: str = "torch"
-    """The level of the graph: ``torch`` or ``aten``."""
+    """The level of the graph: ``torch``, ``aten`` or ``inductor``."""
     rewrites: list[Rewrite] = field(default_factory=list)
     declined: list[Declined] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -79,7 +79,8 @@ class Journal:
         return iter(self.rewrites)
 
     def __str__(self) -> str:
-        head = f"{len(self.rewrites)} rewrites, {self.nodes_before} nodes became {self.nodes_after}; {self.stopped or 'not run'}"
+        level = "" if self.ir == "torch" else f"{self.ir}-IR: "
+        head = f"{level}{len(self.rewrites)} rewrites, {self.nodes_before} nodes became {self.nodes_after}; {self.stopped or 'not run'}"
         lines = [head, *map(str, self.rewrites), *(f"packed {group}" for group in self.packed)]
         lines += [f"{pattern} declined {count} times: {reason}" for (pattern, reason), count in sorted(self.reasons().items())]
         return "\n".join(lines)

@@ -17,7 +17,7 @@ from optimus.exponents import exponents
 from optimus.fp8 import expansion, fp8_decode, fp8_encode, fp8_step
 from optimus.journal import Declined, Journal, Rewrite, source_line
 from optimus.passes.activation_quantization import ActivationQuantization
-from optimus.pattern import Decline
+from optimus.pattern import IR, Decline
 from optimus.plan import Plan
 from optimus.values import tensor
 from optimus.versions import no_new_guards
@@ -224,7 +224,7 @@ class Partitioner(CustomPartitionerFn):
 
         partition: Partition = self.previous or min_cut_rematerialization_partition
         forward, backward = partition(gm, joint_inputs, **kwargs)
-        journal = Journal(plan=str(self.plan), nodes_before=_size(forward, backward))
+        journal = Journal(plan=str(self.plan), ir=IR.ATEN.value, nodes_before=_size(forward, backward))
         start = time.perf_counter()
         for pattern in patterns_of(self.plan):
             forward, backward = _kept(forward, backward, kwargs, pattern, journal, self.expanded)
