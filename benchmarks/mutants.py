@@ -231,7 +231,7 @@ def _inputs(case: Case, gm: GraphModule) -> Iterator[Inputs]:
     chosen = [dict.fromkeys(known, 2), dict.fromkeys(known, 3)]
     chosen += [{name: 2 + (3 * k + turn) % 5 for k, name in enumerate(known)} for turn in (0, 2)]
     for seed, sizes in enumerate(chosen):
-        symbols = {str(s): n for s, n in symbol_values(case, gm, sizes).items()}
+        symbols = {str(s): n for s, n in symbol_values(case, sizes).items()}
         for draw in DRAWS:
             yield lambda s=symbols, d=draw, k=seed: real_inputs(placeholders, s, d, k)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import logging
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.fx import Graph, GraphModule, Node
 
+from fuzz.fakes import BARE, Remembered, RememberingMode, quiet
 from optimus.modes import modes_restored
 from optimus.values import leaves
+from optimus.versions import graph_module
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,11 @@ class Input:
             values = torch.where(pick < len(odd), odd[pick % len(odd)], values.double())
         return values.to(self.dtype)
 
+    def fake(self, remembered: Remembered) -> FakeTensor:
+        """A fake of the tensor."""
+        made = _sample(replace(self, name="x", special=False, seed=0))
+        return remembered.leaf(tuple(made.shape), made.stride(), made.dtype, made.requires_grad)
+
     def source(self) -> str:
         """An expression that makes the tensor."""
         parts = [repr(self.name), repr(self.shape), str(self.dtype)]
@@ -116,6 +123,11 @@ class Input:
             ("special", self.special, False),
             ("seed", self.seed, 0),
         ]
+
+
+@functools.lru_cache(maxsize=10_000)
+def _sample(given: Input) -> torch.Tensor:
+    return given.make()
 
 
 @dataclass(frozen=True)
@@ -167,26 +179,14 @@ class Program:
         found: Callable[..., Any] = namespace["program"]
         return found
 
-    def graph(self) -> GraphModule:
-        """The captured graph that Dynamo would make, with metadata. Raises what the program raises on fakes."""
-        with modes_restored(), _quiet():
-            return _Builder(self).build()
+    def graph(self, *, marked: bool = False) -> GraphModule:
+        """What Dynamo would capture, with metadata; that of ``bare`` values only if they are ``marked``. Raises what the program raises on fakes."""
+        with modes_restored(), quiet():
+            return _Builder(self, marked).build()
 
     def keep_needed(self) -> Program:
         """The program without steps that nothing returned or written depends on, and without inputs no step reads."""
         return _prune(self)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without PyTorch's log of operators that fakes refuse: that is an answer here, and not a fault."""
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
 
 
 MODES: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -291,9 +291,10 @@ def _index(given: Any) -> str:
 
 
 class _Builder:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, marked: bool = False) -> None:
         self.program = program
-        self.fake_mode = FakeTensorMode(allow_non_fake_inputs=False)
+        self.marked = marked
+        self.remembered = Remembered(FakeTensorMode(allow_non_fake_inputs=False))
         self.graph = Graph()
         self.nodes: dict[str, Node] = {}
         self.fakes: dict[str, Any] = {}
@@ -301,7 +302,13 @@ class _Builder:
     def build(self) -> GraphModule:
         for spec in self.program.inputs:
             node = self.graph.placeholder(spec.name)
-            self._note(spec.name, node, self.fake_mode.from_tensor(spec.make()))
+            self._note(spec.name, node, spec.fake(self.remembered))
+        with self.remembered.fake_mode, RememberingMode(self.remembered):
+            self._run()
+        self.graph.output(tuple(self.nodes[name] for name in self.program.outputs))
+        return graph_module(torch.nn.Module(), self.graph)
+
+    def _run(self) -> None:
         for item in self.program.body:
             if isinstance(item, Region):
                 with self._region(item.mode):
@@ -309,8 +316,6 @@ class _Builder:
                         self._step(step)
             else:
                 self._step(item)
-        self.graph.output(tuple(self.nodes[name] for name in self.program.outputs))
-        return GraphModule(torch.nn.Module(), self.graph)
 
     def _step(self, step: Step) -> None:
         args = substitute(step.args, lambda v: self.nodes[v.name])
@@ -319,14 +324,15 @@ class _Builder:
         node = self.graph.create_node("call_method" if isinstance(target, str) else "call_function", target, args, kwargs)
         fakes = substitute(step.args, lambda v: self.fakes[v.name])
         fake_kwargs = {k: substitute(a, lambda v: self.fakes[v.name]) for k, a in step.kwargs}
-        with self.fake_mode:
-            found = getattr(fakes[0], target)(*fakes[1:], **fake_kwargs) if isinstance(target, str) else target(*fakes, **fake_kwargs)
+        found = getattr(fakes[0], target)(*fakes[1:], **fake_kwargs) if isinstance(target, str) else target(*fakes, **fake_kwargs)
         self._note(step.name, node, found)
 
     def _note(self, name: str, node: Node, fake: Any) -> None:
         self.nodes[name], self.fakes[name] = node, fake
-        if name not in self.program.bare:
+        if self.marked or name not in self.program.bare:
             node.meta["example_value"] = fake
+        if self.marked and name in self.program.bare:
+            node.meta[BARE] = True
 
     @contextlib.contextmanager
     def _region(self, mode: str) -> Iterator[None]:

@@ -15,6 +15,7 @@ from torch.fx import GraphModule
 from optimus.modes import modes_restored
 from optimus.pattern import DTYPES, Case
 from optimus.values import is_static, size_key, value
+from optimus.versions import without_guard_profiles
 
 SAMPLE_SIZES = (5, 3, 7, 4, 9, 6, 8, 11, 10, 13)
 """Sizes given to symbols while capturing: different, so that nothing is taken for equal that is not."""
@@ -44,7 +45,7 @@ def capture(program: Callable[..., Any], inputs: Sequence[Any], *, dynamic: bool
         found.append(Captured(gm, tuple(example_inputs)))
         return gm.forward
 
-    with _fresh_dynamo(), modes_restored():
+    with _fresh_dynamo(), without_guard_profiles(), modes_restored():
         torch.compile(program, backend=keep, dynamic=dynamic)(*inputs)
     return found
 

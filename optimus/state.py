@@ -310,6 +310,11 @@ def mode_after(node: Node, before: Mode) -> Mode:
     return before
 
 
+def fake_mode(graph: Graph) -> FakeTensorMode | None:
+    """The mode of the fakes of ``graph``; None where it has none."""
+    return next((found for node in graph.nodes if (found := _fake_mode(node)) is not None), None)
+
+
 def _fake_mode(node: Node) -> FakeTensorMode | None:
     found = value(node)
     if found is MISSING:

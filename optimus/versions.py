@@ -10,6 +10,8 @@ import sympy
 import torch
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx import Graph, GraphModule
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental import proxy_tensor
 from torch.utils._sympy.functions import Max
 
@@ -51,6 +53,33 @@ def without_layout_notes() -> Iterator[None]:
         yield
     finally:
         proxy_tensor._extract_tensor_metadata = notes  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def without_guard_profiles() -> Iterator[None]:
+    """Compile without timing the guards of each graph, for which the caches of the processor are emptied first; no option leaves it out."""
+    from torch._dynamo import guards
+
+    timed = getattr(guards, "profile_guard_manager", None)
+    if timed is None:
+        yield
+        return
+    guards.profile_guard_manager = lambda *_: 0.0
+    try:
+        yield
+    finally:
+        guards.profile_guard_manager = timed
+
+
+def graph_module(root: torch.nn.Module, graph: Graph) -> GraphModule:
+    """A module of ``graph`` whose code is written when it is first asked for: what is rewritten and thrown away needs none."""
+    return _LazyGraphModule(root, graph)
+
+
+def known_of_sizes(shape_env: Any) -> tuple[Any, ...]:
+    """What ``shape_env`` knows of its symbols so far: two answers are equal if it has learnt nothing between them."""
+    parts = (getattr(shape_env, name, None) for name in ("replacements", "divisible", "var_to_range", "axioms"))
+    return len(shape_env.guards), getattr(shape_env, "num_deferred_runtime_asserts", 0), *(part if part is None else part.copy() for part in parts)
 
 
 def names_traced() -> list[str]:

@@ -51,7 +51,7 @@ def observe(
     Gradients are those of all floating-point inputs that require them, for random cotangents of the dtypes and shapes of
     the outputs (or the ones given). What the program raises is part of the observation.
     """
-    torch.manual_seed(seed)
+    _seed(seed)
     try:
         with modes_restored():
             result = program(*inputs)
@@ -72,6 +72,14 @@ def observe(
         except RuntimeError as error:
             found.backward_raised = str(error).splitlines()[0]
     return found
+
+
+def _seed(seed: int) -> None:
+    """``torch.manual_seed``, which notes for devices that may come to be used, each time with the whole stack; without any there is nothing to note."""
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
 
 
 def cotangents_like(outputs: Sequence[Any], seed: int = 0) -> list[torch.Tensor]:

@@ -19,16 +19,17 @@ from torch.fx import GraphModule
 from fuzz.disturb import runs
 from fuzz.program import Program
 from fuzz.strategies import options, programs
-from fuzz.templates import captured, instantiate, symbolic_inputs
+from fuzz.templates import captured, instantiate, symbolic_inputs, untouched
 from fuzz.variants import variants
-from optimus.capture import capture_case, sample_sizes
+from optimus.capture import sample_sizes
 from optimus.pattern import Case, Exactness
 from verify.compare import compare
 from verify.lowered import compare_lowered, is_lowered, rewritten_both
 from verify.lowering import LoweringError, lower
+from verify.running import forward, runner
 from verify.shrinking import read_inputs, smaller
 from verify.spent import Spent
-from verify.subject import PassError, PatternSubject, Subject, rewritten
+from verify.subject import PassError, PatternSubject, Subject, rewritten, unchanged
 
 BATCH = 60
 
@@ -75,7 +76,7 @@ class UncapturedError(Exception):
 def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
     """Whether the subject fired on ``program``, and what it got wrong. Raises :class:`UncapturedError`."""
     try:
-        before = program.graph()
+        before = program.graph(marked=is_lowered(subject))
     except Exception as error:  # whatever an operator raises on fakes
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
     return _judge_graph(subject, lambda: program, before, program.make_inputs)
@@ -85,8 +86,8 @@ def judge_symbolic(subject: Subject, case: Case) -> tuple[bool, Finding | None]:
     """The same for a case that was captured with symbols for its sizes, run on the sizes of the capture. Raises :class:`UncapturedError`."""
     sizes = sample_sizes(case)
     try:
-        # Of its own where the graph is lowered, here or in a proof: that may ask of its sizes what makes numbers of their symbols.
-        before = capture_case(case) if case.must_fire or is_lowered(subject) else captured(case)
+        # Where the graph is lowered, here or in a proof, that may have asked of its sizes what makes numbers of their symbols.
+        before = untouched(case) if case.must_fire or is_lowered(subject) else captured(case)
     except Exception as error:  # whatever Dynamo raises
         raise UncapturedError(f"{type(error).__name__}: {error}") from error
     fired, found = _judge_graph(subject, lambda: instantiate(case, sizes), before, lambda: symbolic_inputs(case, sizes))
@@ -99,18 +100,19 @@ def _judge_graph(
     """``program`` is asked for what to report."""
     if is_lowered(subject):
         return _judge_lowered(subject, program(), before, make_inputs)
-    changed = _changed_options(subject)
+    changed = changed_options(subject)
     try:
         after, journal = rewritten(subject, before)
     except PassError as error:
         return True, Finding(program(), (str(error),), before.code, "", changed)
-    if not journal.rewrites and before.code == after.code:
+    if not journal.rewrites and unchanged(before, after):
         return False, None
-    found = compare_runs(before.forward, after.forward, make_inputs, subject.exactness)
+    found = compare_runs(runner(before), forward(after), make_inputs, subject.exactness)
     return True, Finding(program(), tuple(found), before.code, after.code, changed) if found else None
 
 
-def _changed_options(subject: Subject) -> tuple[tuple[str, Any], ...]:
+def changed_options(subject: Subject) -> tuple[tuple[str, Any], ...]:
+    """The options of a pattern that are not at their defaults."""
     if not isinstance(subject, PatternSubject):
         return ()
     return tuple((f.name, given) for f in fields(subject.pattern) if (given := getattr(subject.pattern, f.name)) != f.default)
@@ -118,7 +120,7 @@ def _changed_options(subject: Subject) -> tuple[tuple[str, Any], ...]:
 
 def _judge_lowered(subject: Subject, program: Program, gm: GraphModule, make_inputs: Callable[[], Sequence[object]]) -> tuple[bool, Finding | None]:
     """The same for a subject that rewrites ATen-IR."""
-    changed = _changed_options(subject)
+    changed = changed_options(subject)
     try:
         before = lower(gm)
     except LoweringError as error:
@@ -148,6 +150,24 @@ class _Found(Exception):
     pass
 
 
+Attempt = Callable[[], tuple[bool, Finding | None]]
+"""Whether the subject fired on some program, and what it got wrong. Raises :class:`UncapturedError`."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a subject is hunted.
+
+    ``judge``: an attempt on one program. ``first``: attempts that come before any draw. ``ground``: where the programs of a batch are
+    drawn, by its number, and the subjects with them. ``batch``: how many.
+    """
+
+    judge: Callable[[Subject, Program], tuple[bool, Finding | None]]
+    first: Iterable[Attempt]
+    ground: Callable[[int], tuple[SearchStrategy[Program], SearchStrategy[Subject]]]
+    batch: int = BATCH
+
+
 @dataclass(frozen=True)
 class Limit:
     """The time that a hunt has, and what is spent of it."""
@@ -165,16 +185,26 @@ def hunt(
     on_batch: Callable[[FuzzReport], None] | None = None,
     on_example: Callable[[FuzzReport], None] | None = None,
     skip: int = 0,
+    method: Callable[[Subject], Method] | None = None,
 ) -> FuzzReport:
     """Try the cases of ``subject``, then draw programs round them, and blind ones, until the time is up or one is wrong.
 
     Options of a pattern are drawn too, within their ranges.
     As long as the subject has not fired, up to :data:`GRACE_S` seconds more are given: a hunt that never saw it fire says nothing.
     ``on_batch`` is called with the report so far after every few programs, ``on_example`` after each that was right. The same seed
-    draws the same programs; the first ``skip`` of them are not judged.
+    draws the same programs; the first ``skip`` of them are not judged. ``method``: another than to run graphs as they are (:mod:`verify.lossy`).
     """
     with _one_thread():
-        return _hunted(subject, seconds, seed_number, max_examples, on_batch or _nothing, on_example or _nothing, skip)
+        return _hunted(
+            subject, (method or by_graphs)(subject), seconds, seed_number, max_examples, on_batch or _nothing, on_example or _nothing, skip
+        )
+
+
+def by_graphs(subject: Subject) -> Method:
+    """Cases and programs round them, and blind ones, rewritten as graphs and run."""
+    grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
+    chosen = _settings(subject)
+    return Method(judge, _first_graphs(subject), lambda number: (grounds[number % (len(grounds) - 1) if number % 8 else -1], chosen))
 
 
 def _nothing(_: FuzzReport) -> None:
@@ -194,6 +224,7 @@ def _one_thread() -> Iterator[None]:
 
 def _hunted(
     subject: Subject,
+    method: Method,
     seconds: float,
     seed_number: int,
     max_examples: int,
@@ -202,37 +233,23 @@ def _hunted(
     skip: int,
 ) -> FuzzReport:
     report = FuzzReport()
-    spent = Spent()
-    number = seed_number
-    _first(subject, report, Limit(spent, seconds), max_examples, on_example, skip)
-    report.seconds = spent.clock()
-    grounds = [programs((*subject.cases, *subject.declines)), programs(subject.cases), programs()]
-    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, Limit(spent, seconds)):
-        strategy = grounds[(number - seed_number) % (len(grounds) - 1)] if (number - seed_number) % 8 else grounds[-1]
-        examples = min(BATCH, max_examples - report.tried - report.skipped)
-        _batch(subject, strategy, number, report, Limit(spent, seconds), examples, skip, on_example)
-        number += 1
-        report.seconds = spent.clock()
+    limit = Limit(Spent(), seconds)
+    _first(subject, method, report, limit, max_examples, on_example, skip)
+    report.seconds = limit.spent.clock()
+    for number in itertools.count():
+        if report.finding is not None or report.tried + report.skipped >= max_examples or _over(report, limit):
+            return report
+        examples = min(method.batch, max_examples - report.tried - report.skipped)
+        _batch(subject, method, number, seed_number, report, limit, examples, skip, on_example)
+        report.seconds = limit.spent.clock()
         on_batch(report)
     return report
 
 
-def _first(subject: Subject, report: FuzzReport, limit: Limit, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
-    """Try every case and decline as it stands, then changed in one way at a time, and as it is captured with symbols for its sizes.
-
-    What is declined with symbols comes early: it costs little, and no proof of equal results runs through it. In front of it stands one
-    program on which the subject must fire, so that a slow machine sees that it does.
-    """
-    cases = (*subject.cases, *subject.declines)
-    exact = subject.exactness is Exactness.BITWISE
-    plain = iter(variants(cases, complex_numbers=exact))
-    tries: list[Iterable[Callable[[], tuple[bool, Finding | None]]]] = [
-        (partial(judge, subject, program) for program in itertools.islice(plain, 1)),
-        (partial(judge_symbolic, subject, case) for case in subject.declines),
-        (partial(judge, subject, program) for program in plain),
-        (partial(judge_symbolic, subject, case) for case in subject.cases),
-    ]
-    for attempt in itertools.chain(*tries):
+def _first(
+    subject: Subject, method: Method, report: FuzzReport, limit: Limit, most: int, on_example: Callable[[FuzzReport], None], skip: int
+) -> None:
+    for attempt in method.first:
         if report.tried + report.skipped >= most or _over(report, limit):
             return
         if report.skipped < skip:
@@ -240,12 +257,27 @@ def _first(subject: Subject, report: FuzzReport, limit: Limit, most: int, on_exa
             continue
         _count(report, attempt)
         if report.finding is not None:
-            report.finding = _tidied(subject, report.finding)
+            report.finding = _tidied(subject, method, report.finding)
             return
         on_example(report)
 
 
-def _count(report: FuzzReport, attempt: Callable[[], tuple[bool, Finding | None]]) -> None:
+def _first_graphs(subject: Subject) -> Iterator[Attempt]:
+    """Every case and decline as it stands, then changed in one way at a time, and as it is captured with symbols for its sizes.
+
+    What is declined with symbols comes early: it costs little, and no proof of equal results runs through it. In front of it stands one
+    program on which the subject must fire, so that a slow machine sees that it does.
+    """
+    cases = (*subject.cases, *subject.declines)
+    exact = subject.exactness is Exactness.BITWISE
+    plain = iter(variants(cases, complex_numbers=exact))
+    yield from (partial(judge, subject, program) for program in itertools.islice(plain, 1))
+    yield from (partial(judge_symbolic, subject, case) for case in subject.declines)
+    yield from (partial(judge, subject, program) for program in plain)
+    yield from (partial(judge_symbolic, subject, case) for case in subject.cases)
+
+
+def _count(report: FuzzReport, attempt: Attempt) -> None:
     """Carry out one attempt and enter it into the report."""
     report.tried += 1
     try:
@@ -263,15 +295,18 @@ def _over(report: FuzzReport, limit: Limit) -> bool:
 
 def _batch(
     subject: Subject,
-    strategy: SearchStrategy[Program],
+    method: Method,
     number: int,
+    seed_number: int,
     report: FuzzReport,
     limit: Limit,
     examples: int,
     skip: int,
     on_example: Callable[[FuzzReport], None],
 ) -> None:
-    @seed(number)  # type: ignore[untyped-decorator]
+    strategy, subjects = method.ground(number)
+
+    @seed(seed_number + number)  # type: ignore[untyped-decorator]
     @settings(
         max_examples=examples,
         deadline=None,
@@ -281,7 +316,7 @@ def _batch(
         report_multiple_bugs=False,
         print_blob=False,
     )
-    @given(strategy, _settings(subject))
+    @given(strategy, subjects)
     def attempt(program: Program, chosen: Subject) -> None:
         if _over(report, limit):
             return
@@ -290,7 +325,7 @@ def _batch(
             return
         report.tried += report.finding is None
         try:
-            fired, finding = judge(chosen, program)
+            fired, finding = method.judge(chosen, program)
         except UncapturedError:
             report.uncaptured += 1
             on_example(report)
@@ -307,7 +342,7 @@ def _batch(
         attempt()
     except _Found:
         assert report.finding is not None
-        report.finding = _tidied(subject, report.finding)
+        report.finding = _tidied(subject, method, report.finding)
 
 
 def _settings(subject: Subject) -> SearchStrategy[Subject]:
@@ -322,7 +357,7 @@ def with_options(subject: Subject, given: Sequence[tuple[str, Any]]) -> Subject:
     return replace(subject, pattern=replace(subject.pattern, **dict(given))) if isinstance(subject, PatternSubject) and given else subject
 
 
-def _tidied(subject: Subject, finding: Finding) -> Finding:
+def _tidied(subject: Subject, method: Method, finding: Finding) -> Finding:
     """The find without steps and inputs that do not matter, if it stays one.
 
     One that was captured with symbols for its sizes stays as it is if the subject is right on the same program without: what its graph
@@ -330,18 +365,20 @@ def _tidied(subject: Subject, finding: Finding) -> Finding:
     """
     subject = with_options(subject, finding.options)
     if finding.symbolic:
-        plain = _found_again(subject, finding.program)
-        return finding if plain is None else _tidied(subject, plain)
+        plain = _found_again(subject, method, finding.program)
+        return finding if plain is None else _tidied(subject, method, plain)
     for less in filter(runs, _smaller(finding.program)):
-        found = _found_again(subject, less)
+        found = _found_again(subject, method, less)
         if found is not None:
-            return _tidied(subject, found) if less.size() < finding.program.size() or len(less.outputs) < len(finding.program.outputs) else found
+            return (
+                _tidied(subject, method, found) if less.size() < finding.program.size() or len(less.outputs) < len(finding.program.outputs) else found
+            )
     return finding
 
 
-def _found_again(subject: Subject, program: Program) -> Finding | None:
+def _found_again(subject: Subject, method: Method, program: Program) -> Finding | None:
     try:
-        return judge(subject, program)[1]
+        return method.judge(subject, program)[1]
     except UncapturedError:
         return None
 

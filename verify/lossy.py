@@ -10,14 +10,13 @@ that is saved without it.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.fx import GraphModule, Node
@@ -33,11 +32,11 @@ from optimus.pattern import Case
 from optimus.plan import Plan
 from optimus.quantization import Partitioner, copied, quantize
 from optimus.values import storage, tensor
+from verify import fuzzing
 from verify.compare import USERS, Run, differences, observe
 from verify.differential import Comparison, quiet
-from verify.fuzzing import GRACE_S, Finding, FuzzReport, Limit
+from verify.fuzzing import Finding, FuzzReport, Method, UncapturedError, changed_options, with_options
 from verify.quantizer import pattern_of, returning
-from verify.spent import Spent
 from verify.subject import Subject
 
 ROUNDINGS = 64.0
@@ -250,71 +249,20 @@ def products(draw: st.DrawFn) -> Program:
     return Program((h, u), (Step("v0", torch.mul, (Var("h"), Var("u"))),), ("v0",), "product")
 
 
-def hunt(
-    subject: Subject,
-    *,
-    seconds: float,
-    seed_number: int = 0,
-    max_examples: int = 1_000_000,
-    on_batch: Callable[[FuzzReport], None] | None = None,
-    on_example: Callable[[FuzzReport], None] | None = None,
-    skip: int = 0,
-) -> FuzzReport:
-    """Draw programs, options, and tensors until the time is up or one breaks the statement; the latter is shrunk.
-
-    Arguments are those of :func:`verify.fuzzing.hunt`.
-
-    Programs are the cases, disturbed, blind ones, and :func:`products`, whose inputs are quantised too.
-    """
-    report = FuzzReport()
-    limit = Limit(Spent(), seconds)
-    number, listen = seed_number, on_example or (lambda _: None)
-    _first(subject, report, limit, max_examples, listen, skip)
-    while report.finding is None and report.tried + report.skipped < max_examples and not _over(report, limit):
-        grounds = [(products(), True), (programs((*subject.cases, *subject.declines)), False), (programs(subject.cases), False), (programs(), True)]
-        strategy, primals = grounds[(number - seed_number) % len(grounds)]
-        examples = min(BATCH, max_examples - report.tried - report.skipped)
-        _batch(pattern_of(subject), strategy, primals, number, report, limit, examples, skip, listen)
-        number += 1
-        report.seconds = limit.spent.clock()
-        if on_batch is not None:
-            on_batch(report)
-    return report
+def hunt(subject: Subject, **given: Any) -> FuzzReport:
+    """:func:`verify.fuzzing.hunt`, which takes the same arguments, for what breaks the statement of this module."""
+    return fuzzing.hunt(subject, method=by_statement, **given)
 
 
-def _over(report: FuzzReport, limit: Limit) -> bool:
-    """Whether the time is up; a hunt that has seen nothing gets more."""
-    return limit.spent.seconds() > limit.seconds + (0 if report.fired else GRACE_S)
-
-
-def _first(subject: Subject, report: FuzzReport, limit: Limit, most: int, on_example: Callable[[FuzzReport], None], skip: int) -> None:
-    """Try every case as it stands, and what is declined."""
-    for case in (*subject.cases, *subject.declines):
-        if report.tried + report.skipped >= most or _over(report, limit) or report.finding is not None:
-            return
-        if report.skipped < skip:
-            report.skipped += 1
-            continue
-        report.finding = _judge(pattern_of(subject), at_sizes(case), report)
-        if report.finding is None:
-            on_example(report)
-
-
-def at_sizes(case: Case, sizes: Sequence[int] = (6, 5, 8, 7, 9)) -> Program:
-    """A case with numbers for its sizes."""
-    return instantiate(case, dict(zip(names(case), sizes, strict=False)))
-
-
-def _judge(pattern: ActivationQuantization, program: Program, report: FuzzReport, given: Sequence[tuple[str, Any]] = ()) -> Finding | None:
-    """Run one program, and count it unless a find is being shrunk."""
-    report.tried += report.finding is None
-    try:
-        found = run(program, replace(pattern, **dict(given)))
-    except USERS as error:  # whatever a compiler raises beyond what it is asked to run
-        found = Tested(0, (f"{type(error).__name__}: {error}",))
-    report.uncaptured += found.raised is not None
-    report.fired += bool(found.fired) and report.finding is None
-    return Finding(program, found.differences, "", "", tuple(given)) if found.differences else None
+def by_statement(subject: Subject) -> Method:
+    """The cases and what is declined, then programs round them, blind ones, and :func:`products`, whose inputs are quantised too; with any options."""
+    cases = (*subject.cases, *subject.declines)
+    grounds = [
+        (products(), _subjects(subject, primals=True)),
+        *((p, _subjects(subject)) for p in (programs(cases), programs(subject.cases), programs())),
+    ]
+    first = (partial(judge, subject, at_sizes(case)) for case in cases)
+    return Method(judge, first, lambda number: grounds[number % len(grounds)], BATCH)
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -328,38 +276,21 @@ OPTIONS = st.fixed_dictionaries(
 BATCH = 25
 
 
-def _batch(
-    pattern: ActivationQuantization,
-    strategy: st.SearchStrategy[Program],
-    primals: bool,
-    number: int,
-    report: FuzzReport,
-    limit: Limit,
-    examples: int,
-    skip: int,
-    on_example: Callable[[FuzzReport], None],
-) -> None:
-    class Found(Exception):
-        pass
+def _subjects(subject: Subject, *, primals: bool = False) -> st.SearchStrategy[Subject]:
+    return OPTIONS.map(lambda options: with_options(subject, tuple({**options, "exclude_primals": not primals}.items())))
 
-    @seed(number)  # type: ignore[untyped-decorator]
-    @settings(
-        max_examples=examples, deadline=None, database=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False, print_blob=False,
-    )  # fmt: skip
-    @given(strategy, OPTIONS)
-    def attempt(program: Program, options: dict[str, Any]) -> None:
-        if _over(report, limit) and report.finding is None:
-            return
-        if report.skipped < skip:
-            report.skipped += 1
-            return
-        found = _judge(pattern, program, report, tuple((options | {"exclude_primals": not primals}).items()))
-        if found is not None:
-            report.finding = found
-            raise Found
-        if report.finding is None:
-            on_example(report)
 
-    with contextlib.suppress(Found):
-        attempt()
+def judge(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
+    """Whether the pass fired on ``program``, and what it got wrong. Raises :class:`UncapturedError`."""
+    try:
+        found = run(program, pattern_of(subject))
+    except USERS as error:  # whatever a compiler raises beyond what it is asked to run
+        found = Tested(0, (f"{type(error).__name__}: {error}",))
+    if found.raised is not None:
+        raise UncapturedError(found.raised)
+    return bool(found.fired), Finding(program, found.differences, "", "", changed_options(subject)) if found.differences else None
+
+
+def at_sizes(case: Case, sizes: Sequence[int] = (6, 5, 8, 7, 9)) -> Program:
+    """A case with numbers for its sizes."""
+    return instantiate(case, dict(zip(names(case), sizes, strict=False)))

@@ -18,7 +18,8 @@ from optimus.pattern import IR, Exactness
 from optimus.values import tensor
 from verify.compare import compare
 from verify.lowering import Lowered, lower
-from verify.subject import Subject, rewritten
+from verify.running import forward, runner
+from verify.subject import Subject, rewritten, unchanged
 
 
 def is_lowered(subject: Subject) -> bool:
@@ -46,9 +47,8 @@ def compare_lowered(before: Lowered, after: Lowered, make_inputs: Callable[[], S
     bitwise = exactness is Exactness.BITWISE
     found = []
     for what, one, other in (("", before.forward, after.forward), ("with gradients, ", before.joint, after.joint)):
-        if one.code != other.code:
-            inputs = _inputs(one, make_inputs)
-            found += [what + line for line in compare(one.forward, other.forward, inputs, bitwise=bitwise)]
+        if not unchanged(one, other):
+            found += [what + line for line in compare(runner(one), forward(other), _inputs(one, make_inputs), bitwise=bitwise)]
     return found
 
 

@@ -7,19 +7,22 @@ eager runs. Gradients are those of ``torch.autograd.grad`` with ``allow_unused=T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import disable_fake_tensor_cache
+from torch._subclasses.fake_tensor import FakeTensorMode, disable_fake_tensor_cache
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from optimus.state import GraphState
-from optimus.values import tensor, value
-from optimus.versions import asked_of_sizes, forget_answers, names_traced, without_layout_notes
+from fuzz.fakes import BARE, RememberingMode, quiet
+from optimus.state import fake_mode
+from optimus.values import leaves, tensor, value
+from optimus.versions import asked_of_sizes, forget_answers, graph_module, names_traced, without_layout_notes
+from verify.recording import Recorder, UnrecordedError, recorded
+from verify.running import runner
 
 
 class LoweringError(ValueError):
@@ -61,24 +64,64 @@ def lower(gm: GraphModule, grad: bool = True) -> Lowered:
     Raises :class:`LoweringError` where PyTorch refuses to trace it, and where the trace is not what the metadata says.
     """
     given = list(gm.graph.find_nodes(op="placeholder"))
-    mode = GraphState.of(gm.graph, grad).fake_mode
+    mode = fake_mode(gm.graph)
     if mode is None:
         raise LoweringError("the graph has no fake tensors; accepted are captured graphs with metadata")
     # Remembered results and answers would come without the questions that were asked for them.
     forget_answers(mode.shape_env)
-    with torch.set_grad_enabled(grad), mode, disable_fake_tensor_cache(mode), without_layout_notes(), asked_of_sizes(mode.shape_env) as questions:
-        told = _Told([], set())
+    with (
+        quiet(),
+        torch.set_grad_enabled(grad),
+        mode,
+        disable_fake_tensor_cache(mode),
+        without_layout_notes(),
+        asked_of_sizes(mode.shape_env) as questions,
+    ):
         try:
-            inputs = [_leaf(value(node)) for node in given]
-            sources = [k for k, i in enumerate(inputs) if isinstance(i, torch.Tensor) and i.requires_grad]
-            cotangents = [torch.empty_like(t) for t in _shown(gm) if isinstance(t, torch.Tensor) and t.requires_grad]
-            joint = make_fx(_joint(gm, len(inputs), sources, told))(*inputs, *(c.detach() for c in cotangents))
+            traced = _recorded(gm, given, mode) if mode.shape_env is None and not mode.propagate_real_tensors else None
+            joint, told, sources = _traced(gm, given) if traced is None else traced
         except LoweringError:
             raise
         except Exception as error:  # whatever an operator raises on fakes
             raise LoweringError(f"{type(error).__name__}: {error}") from error
     wanted = tuple(given[k].name for k in sources)
-    return Lowered(_only_forward(joint, told, len(given)), joint, wanted, tuple(told.requires_grad), tuple(questions), _fan_out(gm))
+    forward = _only_forward(joint, told, len(given))
+    for node in (*joint.graph.nodes, *forward.graph.nodes) if told.bare else ():
+        if node.name in told.bare:
+            del node.meta["val"]
+    return Lowered(forward, joint, wanted, tuple(told.requires_grad), tuple(questions), _fan_out(gm))
+
+
+def _traced(gm: GraphModule, given: Sequence[Node]) -> tuple[GraphModule, _Told, list[int]]:
+    """The joint graph, what is noted of it, and which inputs want a gradient."""
+    told = _Told([], set(), names_traced)
+    inputs, sources, cotangents = _begun(gm, given)
+    return make_fx(_joint(gm, len(inputs), sources, told))(*inputs, *cotangents), told, sources
+
+
+def _recorded(gm: GraphModule, given: Sequence[Node], mode: FakeTensorMode) -> tuple[GraphModule, _Told, list[int]] | None:
+    """The same at less cost where all sizes are numbers; None for what takes more than that."""
+    recorder = Recorder(mode)
+    bare: set[str] = set()
+
+    def seen(node: Node, made: Any) -> None:
+        if BARE in node.meta:
+            bare.update(found.name for fake in leaves(made) if (found := recorder.wrote(fake)) is not None)
+
+    told = _Told([], set(), recorder.names, bare, seen)
+    with RememberingMode(recorder.remembered):
+        inputs, sources, cotangents = _begun(gm, given)
+    try:
+        return recorded(_joint(gm, len(inputs), sources, told), [*inputs, *cotangents], recorder), told, sources
+    except UnrecordedError:
+        return None
+
+
+def _begun(gm: GraphModule, given: Sequence[Node]) -> tuple[list[Any], list[int], list[torch.Tensor]]:
+    """The inputs, which of them want a gradient, and the cotangents."""
+    inputs = [_leaf(value(node)) for node in given]
+    sources = [k for k, i in enumerate(inputs) if isinstance(i, torch.Tensor) and i.requires_grad]
+    return inputs, sources, [torch.empty_like(t).detach() for t in _shown(gm) if isinstance(t, torch.Tensor) and t.requires_grad]
 
 
 def _leaf(given: Any) -> Any:
@@ -88,19 +131,28 @@ def _leaf(given: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Told:
-    """What is noted while a joint graph is traced: which outputs require gradients, and the names of the nodes of the forward pass."""
+    """What is noted while a joint graph is traced: which outputs require gradients, and the names of the nodes of the forward pass.
+
+    ``names``: gives those of the nodes traced so far. ``bare``: the nodes of which the graphs shall say nothing (:data:`fuzz.fakes.BARE`),
+    which ``seen`` finds.
+    """
 
     requires_grad: list[bool]
     forward: set[str]
+    names: Callable[[], list[str]]
+    bare: set[str] = field(default_factory=set)
+    seen: Callable[[Node, Any], None] | None = None
 
 
 def _joint(gm: GraphModule, count: int, sources: Sequence[int], told: _Told) -> Any:
     """The function to be traced. ``sources``: which inputs want a gradient; others may come to require one by a write."""
 
+    run = runner(gm, told.seen)
+
     def joint(*given: Any) -> list[Any]:
         inputs, cotangents = given[:count], given[count:]
-        outputs = pytree.tree_leaves(gm.forward(*inputs))  # a call of the module itself would print what it raises
-        told.forward.update(names_traced())
+        outputs = pytree.tree_leaves(run(*inputs))
+        told.forward.update(told.names())
         told.requires_grad.extend(isinstance(o, torch.Tensor) and o.requires_grad for o in outputs)
         if sum(told.requires_grad) != len(cotangents):
             raise LoweringError(f"{sum(told.requires_grad)} outputs require gradients, {len(cotangents)} by the metadata")
@@ -141,7 +193,7 @@ def _only_forward(joint: GraphModule, told: _Told, inputs: int) -> GraphModule:
         if node.users:
             raise LoweringError(f"{next(iter(node.users)).name} of the forward pass depends on a cotangent")
         graph.erase_node(node)
-    return GraphModule(joint, graph)
+    return graph_module(joint, graph)
 
 
 def _fan_out(gm: GraphModule) -> int:

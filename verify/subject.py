@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 
 from optimus.effects import effects
 from optimus.engine import Engine
@@ -16,6 +16,7 @@ from optimus.laws import ALL_LAWS, Law
 from optimus.pattern import IR, Case, Exactness, Pattern
 from optimus.plan import Plan
 from optimus.rule import Rule
+from optimus.versions import graph_module
 from verify.compare import USERS
 
 
@@ -119,8 +120,26 @@ def applied(subject: Subject, gm: GraphModule) -> Journal:
 
 def rewritten(subject: Subject, before: GraphModule) -> tuple[GraphModule, Journal]:
     """What ``subject`` makes of a copy of ``before``. Raises :class:`PassError`."""
-    after = copy.deepcopy(before)
+    after = copied(before)
     return after, applied(subject, after)
+
+
+def copied(gm: GraphModule) -> GraphModule:
+    """A copy of ``gm`` that shares with it neither nodes nor modules, parameters and constants."""
+    if any(node.op in ("get_attr", "call_module") for node in gm.graph.nodes):
+        return copy.deepcopy(gm)
+    return graph_module(gm, copy.deepcopy(gm.graph))
+
+
+def unchanged(before: GraphModule, after: GraphModule) -> bool:
+    """Whether two modules say the same, names included."""
+    ones, others = before.graph.nodes, after.graph.nodes
+    alike = len(ones) == len(others) and all(_text(one) == _text(other) for one, other in zip(ones, others, strict=True))
+    return alike or before.code == after.code
+
+
+def _text(node: Node) -> tuple[object, ...]:
+    return node.op, node.name, node.target, repr(node.args), repr(node.kwargs)
 
 
 @dataclass(frozen=True)
