@@ -6,6 +6,7 @@ moved across them.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -108,10 +109,15 @@ def passes_gradients(node: Node) -> bool:
     if name in NORMS:
         given = (*node.args, *node.kwargs.values()) if call is None else (call.args.get("p"), call.args.get("ord"))
         return not any(isinstance(a, (int, float)) and a == 0 for a in given)
+    return node.op == "call_method" or _is_known_to_autograd(target, call is not None)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_known_to_autograd(target: Any, bound: bool) -> bool:
     if isinstance(target, (OpOverload, OpOverloadPacket)):
         return str(target).split(".")[0] in ("aten", "prims")
     module = getattr(target, "__module__", None) or "torch"
-    return node.op == "call_method" or call is not None or module in PURE_MODULES or module.split(".")[0] in ("torch", "_operator")
+    return bound or module in PURE_MODULES or module.split(".")[0] in ("torch", "_operator")
 
 
 def _opaque(node: Node) -> Effects:

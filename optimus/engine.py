@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from heapq import heappop, heappush
@@ -154,12 +155,17 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     done = 0
     state = rewriter.state
     anchors, op_of = pattern.anchors, state.ops.get
-    waiting = [(n._sort_key, n) for n in state.having(anchors)]
-    while waiting:
-        place, node = heappop(waiting)
+    ahead, at = state.having(anchors, pieces=pattern.pieces), 0
+    waiting: list[tuple[Any, Node]] = []
+    while waiting or at < len(ahead):
+        if at == len(ahead) or (waiting and waiting[0][0] < ahead[at]._sort_key):
+            place, node = heappop(waiting)
+        else:
+            node, at = ahead[at], at + 1
+            place = node._sort_key
         if node._erased:
             continue
-        found = _asked(partial(pattern.find, node, state))
+        found = _asked(pattern.find, node, state)
         if isinstance(found, Decline):
             refusals[node] = found
         elif found is not None and done == most:
@@ -180,10 +186,10 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     return done
 
 
-def _asked(question: Callable[[], Any]) -> Any:
+def _asked(question: Callable[[Node, GraphState], Any], node: Node, state: GraphState) -> Any:
     """The answer of a pattern; a refusal where it raises, for its errors never reach the user's model."""
     try:
-        return question()
+        return question(node, state)
     except Exception as error:  # noqa: BLE001 - whatever a pattern raises
         return Decline("error", f"{type(error).__name__}: {error}")
 
@@ -212,7 +218,10 @@ def _round(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[Node, 
     changed = False
     for segment in segments:
         inside = {n: keys[n] for n in segment if n in keys}
-        found = schedule(state, segment, inside, pattern.min_fuse_set_size, pattern.max_fuse_set_size) if inside else Schedule()
+        if max(Counter(inside.values()).values(), default=0) < pattern.min_fuse_set_size:
+            refusals.update(dict.fromkeys(inside, _too_few(pattern)))
+            continue
+        found = schedule(state, segment, inside, pattern.min_fuse_set_size, pattern.max_fuse_set_size)
         refusals.update(dict.fromkeys(found.lonely, _too_few(pattern)))
         if found.groups:
             _reorder(segment, found)
@@ -247,7 +256,7 @@ def _candidates(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[N
     for node in state.having(pattern.anchors):
         if node.meta.get(FUSED) == pattern.name or state.effects(node).switches_mode:
             continue
-        key = _asked(partial(pattern.key, node, state))
+        key = _asked(pattern.key, node, state)
         common = common_key(node, state)
         if isinstance(key, Decline):
             refusals[node] = key

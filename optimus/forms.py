@@ -20,7 +20,7 @@ DIRECTIONS = {"hstack": (1, 2), "vstack": (0, 2), "dstack": (2, 3), "column_stac
 JOINS = frozenset({"cat", "stack", *DIRECTIONS})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cut:
     """One tensor cut into several along ``dim``: ``split`` keeps the dimension, ``unbind`` drops it.
 
@@ -48,7 +48,7 @@ class Cut:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Join:
     """Several tensors put together along ``dim`` (counted from the front of the result).
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,10 +21,11 @@ from torch._ops import OpOverload, OpOverloadPacket
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from optimus.values import MISSING, value
+from optimus.schemas import ARGUMENT_ALIASES, Overloads, first_name, is_tensor, overloads, overloads_from, packet_of
+from optimus.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen ones take thrice the time to make
 class Call:
     """A node as an operator applied to named arguments, defaults filled in."""
 
@@ -97,9 +100,6 @@ PURE_METHODS = {"size", "dim", "ndimension", "stride", "numel", "nelement", "sto
 NAMESPACES = {"torch", "torch.functional", "torch.nn.functional", "torch._C._nn", "torch._C._VariableFunctions", "torch._C._linalg", "torch._C._special",
               "torch._C._fft", "torch._refs"}  # fmt: skip
 
-ARGUMENT_ALIASES = {"input": "self", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other", "x": "self", "a": "self",
-                    "tensor": "self", "split_size_or_sections": "split_size"}  # fmt: skip
-
 
 def bind(node: Node) -> Call | None:
     """The canonical call of ``node``; None if the operator or this way of calling it is unknown.
@@ -140,33 +140,39 @@ Kept by the node itself: arguments lead to the whole graph, which a table outsid
 
 
 def _bind_function(node: Node) -> Call | None:
-    target: Any = node.target
-    if target is operator.getitem:
-        return _bind_arithmetic(node, "getitem")
-    if isinstance(target, OpOverload):  # a number may stand for a tensor, as if another overload had been called
-        return _from_schema(node, (target, *_overloads(target.overloadpacket)), base_name(target))
+    return _binder(node.target)(node)
+
+
+@functools.lru_cache(maxsize=4096)
+def _binder(target: Any) -> Callable[[Node], Call | None]:
+    """How calls of one function are bound."""
+    if isinstance(target, OpOverload):
+        return partial(_from_schema, choices=overloads_from(target), op=base_name(target))
     if isinstance(target, OpOverloadPacket):
-        return _from_schema(node, _overloads(target), ALIASES.get(target.__name__, target.__name__))
+        return partial(_from_schema, choices=overloads(target), op=ALIASES.get(target.__name__, target.__name__))
     if target in ARITHMETIC:
-        return _bind_arithmetic(node, ARITHMETIC[target])
+        return partial(_bind_arithmetic, op=ARITHMETIC[target])
     if target in IN_PLACE:
-        names = ("self", "other") if len(node.args) == 2 else ("self", "index", "value")
-        return Call(IN_PLACE[target], dict(zip(names, node.args, strict=False)), writes=("self",))
+        return partial(_bind_in_place, op=IN_PLACE[target])
     name = getattr(target, "__name__", None)
     if name is None:
-        return None
-    if _is_method(target):  # torch.Tensor.add and the like
-        return _bind_method(node, name)
+        return _unknown
+    if inspect.ismethoddescriptor(target):  # torch.Tensor.add and the like
+        return partial(_bind_method, name=name)
     if target is torch.functional.einsum:
-        return _bind_einsum(node)
+        return _bind_einsum
     if target is torch.functional.tensordot:
-        return _bind_python(node, target, "tensordot")
+        return partial(_bind_python, target=target, op="tensordot")
     if getattr(target, "__module__", None) not in NAMESPACES and not _is_builtin_torch(target):
-        return None
+        return _unknown
     if inspect.isfunction(target) and target is not torch.functional.split:
-        return _bind_python(node, target, ALIASES.get(name, name))
-    packet = _packet(name)
-    return None if packet is None else _from_schema(node, _overloads(packet), ALIASES.get(name, name))
+        return partial(_bind_python, target=target, op=ALIASES.get(name, name))
+    packet = packet_of(name)
+    return _unknown if packet is None else partial(_from_schema, choices=overloads(packet), op=ALIASES.get(name, name))
+
+
+def _unknown(node: Node) -> None:
+    """Nothing is known of how ``node`` is called."""
 
 
 def _is_builtin_torch(target: Any) -> bool:
@@ -179,14 +185,19 @@ def _bind_arithmetic(node: Node, op: str) -> Call | None:
     args = node.args
     if not any(isinstance(a, Node) and isinstance(value(a), torch.Tensor) for a in args):
         return Call("scalar_" + op, {"self": args[0], "other": args[1] if len(args) > 1 else None})
-    packet = _packet(op)
+    packet = packet_of(op)
     if packet is None:
         return None
-    if len(args) == 2 and not _is_tensor(args[0]):  # 2 - x: the reflected form
+    if len(args) == 2 and not is_tensor(args[0]):  # 2 - x: the reflected form
         if op in ("add", "mul", "eq", "ne", "bitwise_and", "bitwise_or", "bitwise_xor"):
-            return _from_schema(node, _overloads(packet), op, args=(args[1], args[0]))
+            return _from_schema(node, overloads(packet), op, args=(args[1], args[0]))
         return Call("reflected_" + op, {"self": args[1], "other": args[0]})
-    return _from_schema(node, _overloads(packet), op)
+    return _from_schema(node, overloads(packet), op)
+
+
+def _bind_in_place(node: Node, op: str) -> Call:
+    names = ("self", "other") if len(node.args) == 2 else ("self", "index", "value")
+    return Call(op, dict(zip(names, node.args, strict=False)), writes=("self",))
 
 
 def _bind_method(node: Node, name: str) -> Call | None:
@@ -203,8 +214,8 @@ def _bind_method(node: Node, name: str) -> Call | None:
     dunder = name.strip("_")
     if name.startswith("__") and dunder in DUNDERS:
         name = DUNDERS[dunder]
-    packet = _packet(name)
-    return None if packet is None else _from_schema(node, _overloads(packet), ALIASES.get(name, name))
+    packet = packet_of(name)
+    return None if packet is None else _from_schema(node, overloads(packet), ALIASES.get(name, name))
 
 
 def _bind_einsum(node: Node) -> Call | None:
@@ -215,29 +226,15 @@ def _bind_einsum(node: Node) -> Call | None:
     return Call("einsum", {"equation": node.args[0], "tensors": operands})
 
 
-@functools.lru_cache(maxsize=4096)
-def _is_method(target: Any) -> bool:
-    return inspect.ismethoddescriptor(target)
-
-
-@functools.cache
-def _signature(target: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(target)
-
-
 def _bind_python(node: Node, target: Callable[..., Any], op: str) -> Call | None:
     """A Python-level function of ``torch.nn.functional`` or ``torch.functional``."""
-    args = _named(_signature(target), node.args, node.kwargs)
+    args = _named(target, op, node.args, node.kwargs)
     if args is None:
         return None
     args.pop("_stacklevel", None)
     inplace, out = args.pop("inplace", False), args.pop("out", None)
     if inplace not in (True, False):
         return None
-    names = RENAMED.get(op, {})
-    schema = _packet(op)
-    self_is_input = schema is not None and _first_name(schema) == "self"
-    args = {names.get(k, "self" if k == "input" and self_is_input else k): v for k, v in args.items()}
     writes = [n for n in HIDDEN_WRITES.get(op, ()) if args.get(n) is not None]
     if inplace:
         writes.append("self" if "self" in args else "input")
@@ -250,20 +247,55 @@ def _bind_python(node: Node, target: Callable[..., Any], op: str) -> Call | None
     return Call(op, args, tuple(writes), random)
 
 
-def _named(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The arguments of a call by name, defaults filled in; None where they do not fit."""
-    parameters = signature.parameters
-    if not kwargs and len(args) <= len(parameters) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values()):
-        later = list(parameters.values())[len(args) :]
-        if any(p.default is p.empty for p in later):
-            return None
-        return {**dict(zip(parameters, args, strict=False)), **{p.name: p.default for p in later}}
+def _named(target: Callable[..., Any], op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The arguments of a call by their canonical names, defaults filled in; None where they do not fit."""
+    order = _order(target, op, len(args), tuple(kwargs))
+    if order is not None:
+        names, places, defaults = order
+        given = (*args, *kwargs.values(), *defaults)
+        return dict(zip(names, map(given.__getitem__, places), strict=True))
+    found = _arguments(target, args, kwargs)
+    return None if found is None else dict(zip(_canonical(op, found), found.values(), strict=True))
+
+
+@functools.lru_cache(maxsize=4096)
+def _order(
+    target: Callable[..., Any], op: str, count: int, options: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[int, ...], tuple[Any, ...]] | None:
+    """How a call with so many arguments by position, and with these by name, is bound: the names of all, and their places among what is given and defaults.
+
+    None where that is not the same for all such calls, or where they do not fit.
+    """
+    given = [object() for _ in range(count + len(options))]
+    found = _arguments(target, tuple(given[:count]), dict(zip(options, given[count:], strict=True)))
+    if found is None or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in _signature(target).parameters.values()):
+        return None
+    place = {id(token): k for k, token in enumerate(given)}
+    defaults = tuple(v for v in found.values() if id(v) not in place)
+    behind = itertools.count(len(given))
+    return _canonical(op, found), tuple(place[id(v)] if id(v) in place else next(behind) for v in found.values()), defaults
+
+
+@functools.cache
+def _signature(target: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(target)
+
+
+def _arguments(target: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    signature = _signature(target)
     try:
-        bound = signature.bind(*args, **_canonical_names(kwargs, parameters))
+        bound = signature.bind(*args, **_canonical_names(kwargs, signature.parameters))
     except TypeError:
         return None
     bound.apply_defaults()
     return dict(bound.arguments)
+
+
+def _canonical(op: str, names: Iterable[str]) -> tuple[str, ...]:
+    """The names of parameters as the operator's schema has them."""
+    renamed, schema = RENAMED.get(op, {}), packet_of(op)
+    self_is_input = schema is not None and first_name(schema) == "self"
+    return tuple(renamed.get(n, "self" if n == "input" and self_is_input else n) for n in names)
 
 
 def _canonical_names(kwargs: Mapping[str, Any], accepted: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,170 +317,19 @@ def base_name(target: OpOverload) -> str:
     return ALIASES.get(name, name)
 
 
-@functools.cache
-def _packet(name: str) -> OpOverloadPacket | None:
-    try:
-        found = getattr(torch.ops.aten, name)
-    except AttributeError:
-        return None
-    return found if isinstance(found, OpOverloadPacket) else None
-
-
-@functools.cache
-def _overloads(packet: OpOverloadPacket) -> tuple[OpOverload, ...]:
-    found = []
-    for name in packet.overloads():
-        overload = getattr(packet, name)
-        schema = overload._schema
-        if any("Tensor" in str(a.type) for a in (*schema.arguments, *schema.returns)):
-            found.append(overload)
-    return tuple(found)
-
-
-@functools.cache
-def _first_name(packet: OpOverloadPacket) -> str:
-    return str(_overloads(packet)[0]._schema.arguments[0].name) if _overloads(packet) else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Parameter:
-    name: str
-    accepts: str  # "tensor", "tensors", "list", "flag" or "other"
-    optional: bool
-    scalar_for_list: bool
-    default: Any
-    keyword_only: bool
-    written: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Schema:
-    overload: OpOverload
-    parameters: tuple[_Parameter, ...]
-    by_name: Mapping[str, int] = field(hash=False)
-    random: bool
-    out: bool
-    only_list: int | None
-    """The position of the one parameter that is a list."""
-    writes: tuple[str, ...]
-    reshapes: bool
-
-
-@functools.cache
-def _schema(overload: OpOverload) -> _Schema:
-    parameters = tuple(_parameter(a) for a in overload._schema.arguments)
-    random = torch.Tag.nondeterministic_seeded in overload.tags
-    out = any(p.name == "out" or (p.written and p.keyword_only) for p in parameters)
-    lists = [i for i, p in enumerate(parameters) if p.accepts == "list"]
-    only_list = lists[0] if len(lists) == 1 else None
-    writes, reshapes = tuple(p.name for p in parameters if p.written), torch.Tag.inplace_view in overload.tags
-    return _Schema(overload, parameters, {p.name: i for i, p in enumerate(parameters)}, random, out, only_list, writes, reshapes)
-
-
-def _parameter(argument: Any) -> _Parameter:
-    kind = str(argument.type)
-    bare = kind.removeprefix("Optional[").removesuffix("?")
-    if bare.startswith("List[") or bare.endswith("[]"):
-        accepts = "tensors" if "Tensor" in bare else "list"
-    else:
-        accepts = "tensor" if "Tensor" in bare else "flag" if bare == "bool" else "other"
-    default = argument.default_value if argument.has_default_value() else MISSING
-    written = argument.alias_info is not None and argument.alias_info.is_write
-    optional = kind.startswith("Optional[") or kind.endswith("?")
-    return _Parameter(argument.name, accepts, optional, argument.N is not None, default, argument.kwarg_only, written)
-
-
-def _from_schema(node: Node, overloads: tuple[OpOverload, ...], op: str, args: tuple[Any, ...] | None = None) -> Call | None:
+def _from_schema(node: Node, choices: Overloads, op: str, args: tuple[Any, ...] | None = None) -> Call | None:
     args = node.args if args is None else args
-    for overload in overloads:
-        schema = _schema(overload)
-        bound = _bind_to(schema, args, node.kwargs)
-        if bound is not None:
-            writes = schema.writes
-            if op in HIDDEN_WRITES:
-                writes += tuple(n for n in HIDDEN_WRITES[op] if bound.get(n) is not None)
-            name = op[:-1] if op.endswith("_") and not op.startswith("_") and writes else op
-            random = schema.random or op in RANDOM_FUNCTIONS
-            return Call(ALIASES.get(name, name), bound, writes, random, schema.reshapes, overload)
-    return None
-
-
-def _bind_to(schema: _Schema, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    if schema.out and not any(p.written and p.name in kwargs for p in schema.parameters if p.keyword_only):
+    kwargs = node.kwargs
+    fit = choices.fit(args, kwargs)
+    if fit is None:
         return None
-    parameters = schema.parameters
-    args = _gather_varargs(schema, args)
-    if len(args) > len(parameters):
-        return None
-    bound: dict[str, Any] = {}
-    for parameter, given in zip(parameters, args, strict=False):
-        if parameter.keyword_only or not _fits(parameter, given):
-            return None
-        bound[parameter.name] = given
-    for name, given in kwargs.items():
-        index = schema.by_name.get(name, schema.by_name.get(ARGUMENT_ALIASES.get(name, name)))
-        if index is None or parameters[index].name in bound or not _fits(parameters[index], given):
-            if name in ("dtype", "memory_format", "inplace") and given is None:
-                continue
-            return None
-        bound[parameters[index].name] = given
-    for parameter in parameters:
-        if parameter.name not in bound:
-            if parameter.default is MISSING and not (parameter.optional and parameter.keyword_only):
-                return None
-            bound[parameter.name] = None if parameter.default is MISSING else parameter.default
-    return bound
-
-
-def _gather_varargs(schema: _Schema, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``x.view(2, 3)`` and ``x.permute(1, 0)`` pass their one list as loose numbers."""
-    parameters, first = schema.parameters, schema.only_list
-    if first is None or len(args) <= first or _is_list(args[first]):
-        return args
-    later = sum(not p.keyword_only for p in parameters[first + 1 :])
-    loose = args[first:]
-    if parameters[first].scalar_for_list and len(loose) <= 1 + later and later:
-        return args
-    if any(not isinstance(a, (int, Node, torch.SymInt)) or isinstance(a, bool) or _is_tensor(a) for a in loose):
-        return args
-    return (*args[:first], tuple(loose))
-
-
-def _is_list(given: Any) -> bool:
-    return isinstance(value(given) if isinstance(given, Node) else given, (list, tuple, torch.Size))
-
-
-def _is_tensor(given: Any) -> bool:
-    return isinstance(given, torch.Tensor) or (isinstance(given, Node) and isinstance(value(given), torch.Tensor))
-
-
-def _fits(parameter: _Parameter, given: Any) -> bool:
-    if given is None:
-        return parameter.optional
-    if type(given) is int:
-        return parameter.accepts == "other" or (parameter.accepts == "list" and parameter.scalar_for_list)
-    is_list = isinstance(given, (list, tuple, torch.Size))
-    if isinstance(given, Node):
-        found = value(given)
-        if isinstance(found, torch.Tensor):
-            return parameter.accepts == "tensor"
-        if found is MISSING:
-            return parameter.accepts != "list"
-        is_list = isinstance(found, (list, tuple, torch.Size))
-        given = found if is_list else given
-    match parameter.accepts:
-        case "tensor":
-            return _is_tensor(given)
-        case "tensors":
-            return is_list and all(item is None or _is_tensor(item) for item in given)
-        case "list":
-            return (is_list and not any(_is_tensor(item) for item in given)) or (
-                parameter.scalar_for_list and isinstance(given, (int, Node)) and not _is_tensor(given)
-            )
-        case "flag":  # var(x, 1) names a dimension, var(x, True) does not
-            return isinstance(value(given) if isinstance(given, Node) else given, (bool, torch.SymBool))
-        case _:
-            return not is_list and not _is_tensor(given)
+    bound, schema = fit.fill(args, kwargs), fit.schema
+    writes = schema.writes
+    if op in HIDDEN_WRITES:
+        writes += tuple(n for n in HIDDEN_WRITES[op] if bound.get(n) is not None)
+    name = op[:-1] if op.endswith("_") and not op.startswith("_") and writes else op
+    random = schema.random or op in RANDOM_FUNCTIONS
+    return Call(ALIASES.get(name, name), bound, writes, random, schema.reshapes, schema.overload)
 
 
 MOVEMENT = {
@@ -495,7 +376,7 @@ def is_elementwise(call: Call) -> bool:
         return True
     if call.op in UNTAGGED:
         return True
-    packet = _packet(call.op)
+    packet = packet_of(call.op)
     if call.overload is None:
         return packet is not None and any(torch.Tag.pointwise in getattr(packet, o).tags for o in packet.overloads())
     # An alias lacks the tag: special_expit is sigmoid, overload by overload.

@@ -160,6 +160,8 @@ class Pattern:
 class VerticalPattern(Pattern):
     """Rewrites a chain of producers and consumers, found from an anchor outward."""
 
+    pieces: ClassVar[bool] = True
+    """Whether ``find`` is also asked where ``getitem`` takes one of several results, of those that the graph has before a sweep."""
     counter: int = 10
     """Sweeps over the graph at most; a sweep that changes nothing is the last."""
 

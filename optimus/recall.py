@@ -2,13 +2,14 @@
 
 Sizes, strides, types, and which memory is shared follow from the arguments alone, so PyTorch is asked once for each kind of
 call. What is made again says of itself all that laws ask, with one exception: to autograd it is a leaf and no view. The kind
-of a view counts where its memory is written, so the rewriter recalls nothing there, and asks ``made`` before it compares kinds.
+of a view counts where its memory is written, so the rewriter recalls nothing that reads such memory, and asks ``views`` before
+it compares kinds.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -41,8 +42,10 @@ METHODS = {"expand", "view", "reshape", "permute", "transpose", "unsqueeze", "sq
 KEPT = 10_000
 """How many calls are kept before all are forgotten."""
 
-Made = tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.device, bool, int | None]
-"""Shape, strides, dtype, device, whether it requires a gradient, and how far behind the one argument it starts in its memory; None: memory of its own."""
+Facts = tuple[torch.Size, tuple[int, ...], torch.dtype, torch.device, bool]
+"""Shape, strides, dtype, device, and whether it requires a gradient."""
+Made = tuple[Facts, int | None]
+"""How far behind the one argument a result starts in its memory; None: memory of its own."""
 
 _known: dict[Any, tuple[type | None, tuple[Made, ...]] | None] = {}
 
@@ -52,15 +55,16 @@ class Recall:
 
     def __init__(self, fake_mode: FakeTensorMode) -> None:
         self.fake_mode = fake_mode
-        self.made: set[Storage | None] = set()
-        """The storages of all that was made here."""
+        self.views: set[Storage | None] = set()
+        """The storages of all views that were made here."""
         self._ambient = (torch.is_grad_enabled(), torch.get_default_dtype())
         self._makers: dict[torch.device, Callable[[torch.Tensor, bool], FakeTensor]] = {}
+        self._facts: dict[int, tuple[FakeTensor, Facts | None]] = {}
 
     def __call__(self, node: Node, run: Callable[[Node], Any]) -> Any:
         """The result of ``node``; that of ``run`` where nothing like it is known, or can be."""
         target: Any = node.target
-        if target is operator.getitem or target not in (RECALLED if node.op == "call_function" else METHODS):
+        if target not in (RECALLED if node.op == "call_function" else METHODS):
             return run(node)
         parts: list[Any] = [target, self._ambient]
         given: list[FakeTensor] = []
@@ -84,21 +88,21 @@ class Recall:
             return run(node)
         assert not isinstance(known, bool)
         kind, results = known
-        source = given[0].untyped_storage() if results and results[0][5] is not None else None
-        start = 0 if source is None else int(given[0].storage_offset())
-        found = [self._make(m, source, start) for m in results]
-        self.made.update(map(storage, found) if source is None else (storage(found[0]),))
+        found = self._make(results, given[0])
+        if results and results[0][1] is not None:
+            self.views.add(storage(found[0]))
         return found[0] if kind is None else kind(found)
 
     def _describe(self, arguments: Iterable[Any], parts: list[Any], given: list[FakeTensor]) -> bool:
         """Append to ``parts`` what a result follows from, and the fakes to ``given``; False where that is more than plain facts."""
         for a in arguments:
             if isinstance(a, Node):
-                a = value(a)
-                if type(a) is not FakeTensor or not self._is_plain(a):
+                fake = value(a)
+                facts = self._facts_of(fake)
+                if facts is None:
                     return False
-                given.append(a)
-                parts.append((a.shape, a.stride(), a.dtype, a.fake_device, a.requires_grad))
+                given.append(fake)
+                parts.append(facts)
             elif type(a) in PLAIN or a is None:
                 parts.append((type(a), a))
             elif isinstance(a, (list, tuple)):
@@ -108,6 +112,25 @@ class Recall:
             else:
                 return False
         return True
+
+    def made_like(self, fake: torch.Tensor, other: torch.Tensor) -> bool:
+        """Whether ``fake`` is known here, and ``other`` is as plain, of the same shape, strides and type."""
+        known = self._facts.get(id(fake))
+        if known is None or known[1] is None or type(other) is not FakeTensor:
+            return False
+        facts = (other.shape, other.stride(), other.dtype, other.fake_device, other.requires_grad)
+        return known[1] == facts and not (other.is_conj() or other.is_neg())
+
+    def _facts_of(self, fake: Any) -> Facts | None:
+        """Shape, strides and type of a fake, which never change while a graph is rewritten; None where it is more than that."""
+        known = self._facts.get(id(fake))
+        if known is not None:
+            return known[1]
+        if type(fake) is not FakeTensor:
+            return None
+        facts = (fake.shape, fake.stride(), fake.dtype, fake.fake_device, fake.requires_grad) if self._is_plain(fake) else None
+        self._facts[id(fake)] = (fake, facts)
+        return facts
 
     def _is_plain(self, fake: FakeTensor) -> bool:
         if fake.fake_mode is not self.fake_mode or fake._has_symbolic_sizes_strides or fake.constant is not None or fake.is_nested:
@@ -131,22 +154,28 @@ class Recall:
             if not apart or any(r.storage_offset() or r.untyped_storage().nbytes() != _extent(r) * r.itemsize for r in results):
                 return None
         start = given[0].storage_offset()
-        notes = [
-            (tuple(r.shape), r.stride(), r.dtype, r.fake_device, r.requires_grad, r.storage_offset() - start if views else None) for r in results
-        ]
+        notes = [((r.shape, r.stride(), r.dtype, r.fake_device, r.requires_grad), r.storage_offset() - start if views else None) for r in results]
         return None if type(made) is FakeTensor else type(made), tuple(notes)
 
-    def _make(self, note: Made, source: torch.UntypedStorage | None, start: int) -> FakeTensor:
-        shape, stride, dtype, device, requires_grad, offset = note
+    def _make(self, notes: Sequence[Made], source: FakeTensor) -> list[FakeTensor]:
+        (shape, stride, dtype, _, _), offset = notes[0]
         with torch._C._DisableTorchDispatch():
-            if source is None or offset is None:
-                bare = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+            if offset is None:
+                bare = [torch.empty_strided(f[0], f[1], dtype=f[2], device="meta") for f, _ in notes]
             else:
-                bare = torch.empty(0, dtype=dtype, device="meta").set_(source, start + offset, shape, stride)
-        maker = self._makers.get(device)
-        if maker is None:
-            maker = self._makers[device] = bare_fake(self.fake_mode, device)
-        return maker(bare, requires_grad)
+                start = source.storage_offset()
+                first = torch.empty(0, dtype=dtype, device="meta").set_(source.untyped_storage(), start + offset, shape, stride)
+                bare = [first, *(first.as_strided(f[0], f[1], start + at) for f, at in notes[1:] if at is not None)]
+        found = []
+        for tensor, (facts, _) in zip(bare, notes, strict=True):
+            device = facts[3]
+            maker = self._makers.get(device)
+            if maker is None:
+                maker = self._makers[device] = bare_fake(self.fake_mode, device)
+            fake = maker(tensor, facts[4])
+            self._facts[id(fake)] = (fake, facts)
+            found.append(fake)
+        return found
 
 
 def _extent(fake: torch.Tensor) -> int:

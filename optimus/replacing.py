@@ -14,7 +14,7 @@ from torch.fx.node import map_arg
 from optimus.laws import Law
 from optimus.operators import keeps_bits
 from optimus.state import GraphState
-from optimus.transaction import Transaction, refuse, run_fake
+from optimus.transaction import Transaction, refuse, run_fake, set_args, set_kwargs
 from optimus.values import (
     MISSING,
     Storage,
@@ -73,20 +73,22 @@ def move(pairs: Sequence[tuple[Node, Node]], moved: Sequence[Sequence[Node]], un
         for user in users:
             wanted.setdefault(user, {})[old] = new
     for user, by in wanted.items():
-        undo.append(partial(_restore, user, user.args, user.kwargs))
+        undo.append(partial(_set, user, user.args, user.kwargs))
         if len(by) == 1 or getattr(user.graph.owning_module, "_replace_hooks", None):
             for old, new in by.items():
                 user.replace_input_with(old, new)
         else:
-            user.args, user.kwargs = map_arg((user.args, user.kwargs), partial(_newer, by))
+            args, kwargs = map_arg((user.args, user.kwargs), partial(_newer, by))
+            _set(user, args, kwargs)
 
 
 def _newer(by: dict[Node, Node], node: Node) -> Node:
     return by.get(node, node)
 
 
-def _restore(user: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    user.args, user.kwargs = args, kwargs
+def _set(user: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    set_args(user, args)
+    set_kwargs(user, kwargs)
 
 
 def restore_values(metas: Sequence[tuple[Node, Any]]) -> None:
@@ -95,11 +97,12 @@ def restore_values(metas: Sequence[tuple[Node, Any]]) -> None:
         node.meta[value_key(node)] = found
 
 
-def repropagate(state: GraphState, readers: Sequence[Node], metas: list[tuple[Node, Any]], *, exact: bool) -> bool:
+def repropagate(tx: Transaction, readers: Sequence[Node], metas: list[tuple[Node, Any]]) -> bool:
     """Re-run ``readers`` on fakes, and theirs, until strides agree with what they were; False if somebody notices.
 
-    ``exact``: bits count, so a reader that may add in the order of memory notices.
+    Where bits count, a reader that may add in the order of memory notices.
     """
+    state, exact = tx.state, tx.exact
     queue, seen = list(readers), 0
     while queue:
         node = queue.pop(0)
@@ -110,7 +113,7 @@ def repropagate(state: GraphState, readers: Sequence[Node], metas: list[tuple[No
         if before is MISSING or state.effects(node).writes or free_unbacked_symbols(before) or (exact and not keeps_bits(node)):
             return False
         try:
-            with no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):
+            with tx.world(), no_new_guards(state.shape_env, lambda detail: refuse(Law.SIZES, detail)):
                 after = run_fake(node)
         except Exception:  # noqa: BLE001 - the reader, a user's operator too, refuses the new strides: a copy keeps the old ones
             return False

@@ -81,14 +81,16 @@ class Rewriter:
         if self.limiter is not None and not self.limiter.allows(pattern.name, match.nodes[-1].name):
             self.decline(pattern, match.nodes[-1], Decline("limit", f"left out by {self.limiter.limit}"[:80]))
             return False
-        tx = Transaction(self.state, match, exact=pattern.exactness is Exactness.BITWISE, recall=self._recall(match))
+        tx = Transaction(self.state, match, exact=pattern.exactness is Exactness.BITWISE)
         world: World = partial(self._fake_world, match)
+        if self._may_recall(tx):
+            tx.recall = self.recall
         if tx.recall is not None and type(pattern).__module__.startswith(OWN):  # whose patterns call operators by the transaction alone
             tx.world, world = world, contextlib.nullcontext
         undo: list[Callable[[], None]] = []
         try:
-            with world():
-                self._check_match(match)
+            with world(), self.state.graph.inserting_before(match.before):
+                self._check_match(tx)
                 build(tx)
                 self._settle(tx, undo)
             if self.validate is not None:
@@ -128,14 +130,12 @@ class Rewriter:
         if law in self.laws and not holds:
             raise refuse(law, detail)
 
-    def _recall(self, match: Match) -> Recall | None:
-        """Recalled fakes, where the match runs under the modes that are in force and nothing is written that it reads or returns."""
+    def _may_recall(self, tx: Transaction) -> bool:
+        """Whether the match runs under the modes that are in force, and nothing is written that it reads."""
         state = self.state
-        if self.recall is None or not self._is_plain(state.mode(match.nodes[-1])):
-            return None
-        if state.writes and any(s in state.writes for n in match.nodes for i in (n, *n.all_input_nodes) for s in state.storages(i)):
-            return None
-        return self.recall
+        if self.recall is None or not self._is_plain(state.mode(tx.match.nodes[-1])):
+            return False
+        return not state.writes or not any(s in state.writes for used in tx.read for s in state.storages(used))
 
     def _is_plain(self, mode: Mode) -> bool:
         return mode.grad == torch.is_grad_enabled() and not mode.autocast and not self.state.symbolic
@@ -159,18 +159,15 @@ class Rewriter:
                     stack.enter_context(no_new_guards(self.state.shape_env, lambda detail: refuse(Law.SIZES, detail)))
             yield
 
-    def _check_match(self, match: Match) -> None:
-        state = self.state
-        regions = {state.region[n] for n in match.nodes}
-        self._demand(Law.AMBIENT_MODE, len(regions) == 1, "the nodes run under different ambient modes")
-        for node in match.nodes if state.effect else ():
+    def _check_match(self, tx: Transaction) -> None:
+        state, nodes = self.state, tx.match.nodes
+        if len(state.modes) > 1:
+            regions = {state.region[n] for n in nodes}
+            self._demand(Law.AMBIENT_MODE, len(regions) == 1, "the nodes run under different ambient modes")
+        for node in nodes if state.effect else ():
             if state.effects(node) is not PURE:
                 self._demand(Law.EFFECTS, False, f"{node.name} does more than compute its result")
-        seen: dict[Node, None] = {}
-        for node in match.nodes:
-            seen[node] = None
-            seen.update(dict.fromkeys(node.all_input_nodes))
-        for node in seen:
+        for node in (*nodes, *tx.outside):
             if not self._holds_plain(node):
                 fake = tensor(node)
                 raise refuse(Law.TYPES, f"{node.name} is a {type(fake).__name__} of layout {getattr(fake, 'layout', None)}")
@@ -200,15 +197,21 @@ class Rewriter:
         shared = _shared(self.state, tx)
         olds = {old for old, _ in tx.replaced}
         in_chain = len(olds) < len(tx.replaced) or any(new in olds for _, new in tx.replaced)
+        elsewhere: list[int] = []
         for index, (old, new) in enumerate(tx.replaced):
             before, after = tensor(old), tensor(new)
+            alike, given = False, new
             if before is None or after is None:
                 self._check_sequence(old, new)
             else:
-                self._check_types(old, before, after)
+                alike = tx.recall is not None and tx.recall.made_like(after, before)
+                if not alike:
+                    self._check_types(old, before, after)
                 new = self._check_aliasing(tx, old, before, new, after, shared)
             if not self.state.records:
                 new = self._check_gradients(tx, old, new)
+            if not alike or new is not given:
+                elsewhere.append(index)
             tx.replaced[index] = (old, new)
             inside = tx.inside
             tx.moved.append([u for u in old.users if u not in inside])
@@ -216,18 +219,20 @@ class Rewriter:
                 move(tx.replaced[-1:], tx.moved[-1:], undo)
         if not in_chain:
             move(tx.replaced, tx.moved, undo)
-        for index in range(len(tx.replaced)):
+        for index in elsewhere:
             self._check_layout(tx, index, undo)
         self._check_order(tx)
 
     def _check_mutation(self, tx: Transaction) -> None:
-        if not self.state.writes:
+        state = self.state
+        if not state.writes:
             return
-        nodes = tx.match.nodes
-        first = min((*nodes, *tx.new), key=lambda n: n._sort_key)
-        last = max((*nodes, *tx.new), key=lambda n: n._sort_key)
-        read = {s for n in (*nodes, *tx.new) for i in (n, *n.all_input_nodes) for s in self.state.storages(i)}
-        writer = self.state.written_between(read, first, last)
+        added = dict.fromkeys((*tx.new, *(used for n in tx.new for used in n.all_input_nodes if used not in tx.read)))
+        read = state.writes.keys() & tx.input_storages.union(tx.match_storages, *map(state.storages, added))
+        if not read:
+            return
+        places = sorted((*tx.match.nodes, *tx.new), key=lambda n: n._sort_key)
+        writer = state.written_between(read, places[0], places[-1])
         self._demand(Law.MUTATION, writer is None, f"{writer.name if writer else ''} writes what the rewrite reads")
 
     def _check_hooks(self, tx: Transaction) -> None:
@@ -275,6 +280,8 @@ class Rewriter:
     def _check_types(self, old: Node, before: torch.Tensor, after: torch.Tensor) -> None:
         if not (before.shape == after.shape if not self.state.symbolic else same_sizes(before.shape, after.shape)):
             raise refuse(Law.TYPES, f"{old.name} has shape {tuple(before.shape)}, its replacement {tuple(after.shape)}")
+        if (before.is_conj(), before.is_neg()) != (after.is_conj(), after.is_neg()):
+            raise refuse(Law.LAYOUT, f"{old.name} would be conjugated or negated lazily, or no longer so")
         if before.dtype is after.dtype and before.device == after.device and before.requires_grad is after.requires_grad:
             return
         for what in ("dtype", "device", "requires_grad"):
@@ -289,8 +296,6 @@ class Rewriter:
         one, other = memory(state, old), memory(state, new)
         if one is None or other is None:
             raise refuse(Law.ALIASING, f"{old.name} has no storage of its own")
-        if (before.is_conj(), before.is_neg()) != (after.is_conj(), after.is_neg()):
-            raise refuse(Law.LAYOUT, f"{old.name} would be conjugated or negated lazily, or no longer so")
         fresh_before, fresh_after = one not in inputs, other not in inputs and (other == one or other not in tx.match_storages)
         if not fresh_before and (fresh_after or one != other):
             self._demand(Law.ALIASING, self._unnoticed(one, old), f"{old.name} is a view that somebody writes or returns")
@@ -303,7 +308,7 @@ class Rewriter:
             moved = not same_size(before.storage_offset(), after.storage_offset())
             if moved and not self._unnoticed(one, old):
                 self._demand(Law.ALIASING, False, f"{old.name} would view another part of its storage")
-        if leaves_graph(old) and new not in tx.inside and Law.ALIASING in self.laws:
+        if new not in tx.inside and leaves_graph(old) and Law.ALIASING in self.laws:
             with tx.inserting_before(old):  # what is returned stays an object of its own
                 return tx.same_memory(new)
         return new
@@ -314,7 +319,7 @@ class Rewriter:
         s = root(self.state, before)
         if s is None or not self.state.writes.get(s):
             return
-        known = self.recall is None or self.recall.made.isdisjoint((storage(before), storage(after)))
+        known = self.recall is None or self.recall.views.isdisjoint((storage(before), storage(after)))
         self._demand(Law.ALIASING, known and view_kind(before) == view_kind(after), f"{old.name} is written to, and would be another kind of view")
 
     def _unnoticed(self, s: Storage, node: Node) -> bool:
@@ -326,15 +331,15 @@ class Rewriter:
         """Law 3. Where strides changed, readers are re-run on fakes; one that notices gets a copy with the old strides."""
         old, new = tx.replaced[index]
         before, after = tensor(old), tensor(new)
-        if before is None or after is None or Law.LAYOUT not in self.laws:
+        if before is None or after is None or (not self.state.symbolic and before.stride() == after.stride()):
             return
-        if (not self.state.symbolic and before.stride() == after.stride()) or same_strides(before, after):
+        if Law.LAYOUT not in self.laws:
+            return
+        if same_strides(before, after):
             return
         metas: list[tuple[Node, Any]] = []
         addressed = any(s in self.state.addressed for s in self.state.storages(old))
-        with tx.world():
-            agreed = not addressed and repropagate(self.state, tx.moved[index], metas, exact=tx.exact)
-        if agreed:
+        if not addressed and repropagate(tx, tx.moved[index], metas):
             undo.append(lambda: restore_values(metas))
             return
         restore_values(metas)
@@ -380,22 +385,23 @@ class Rewriter:
     def _commit(self, pattern: Pattern, tx: Transaction) -> None:
         state = self.state
         for old, new in tx.replaced:
-            before, after = tensor(old), tensor(new)
-            if before is not None and after is not None:
-                one, other = memory(state, old), memory(state, new)
-                if one is not None and other is not None and one not in tx.input_storages:
+            if tensor(old) is None or tensor(new) is None:
+                continue
+            one = memory(state, old)
+            if one is not None and one not in tx.input_storages:
+                other = memory(state, new)
+                if other is not None:
                     state.unite(one, other)
         if state.hooked:
             state.hooked.update(new for old, new in tx.replaced if old in state.hooked)
         if any(old in state.live for old, _ in tx.replaced):
             state.live.update(tx.new)
-        outside = dict.fromkeys(i for n in tx.match.nodes for i in n.all_input_nodes if i not in tx.inside)
-        inputs = tuple(i.name for i in outside)
-        outputs = tuple(old.name for old, _ in tx.replaced)
+        inputs = tuple([i.name for i in tx.outside])
+        outputs = tuple([old.name for old, _ in tx.replaced])
         lines = tuple(dict.fromkeys(line for n in tx.match.nodes if (line := source_line(n)) is not None))
         removed = self._erase_dead(tx.match.nodes)
         self.latest = [n for n in tx.new if n.users or not self._erase_dead((n,))]
-        added = tuple(n.name for n in self.latest)
+        added = tuple([n.name for n in self.latest])
         ordinal = self.ordinals[pattern.name] = self.ordinals.get(pattern.name, 0) + 1
         number = len(self.journal.rewrites) + 1
         self.journal.rewrites.append(Rewrite(number, pattern.name, ordinal, inputs, outputs, tuple(removed), added, lines))

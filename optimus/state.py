@@ -21,7 +21,7 @@ from optimus.effects import PURE, Effects, attaches_hook, effects, passes_gradie
 from optimus.levels import level
 from optimus.operators import bind
 from optimus.pattern import IR
-from optimus.values import MISSING, Size, Storage, has_symbols, is_static, leaves, requires_grad, returns_argument, size_key, storages, value
+from optimus.values import MISSING, Size, Storage, has_symbols, is_static, leaves, requires_grad, returns_argument, size_key, storages, tensor, value
 
 ADDRESSING = {"as_strided", "as_strided_", "storage_offset", "data_ptr", "storage", "untyped_storage"}
 """Operators that see where in its storage a tensor lies, and what lies beside it."""
@@ -106,13 +106,14 @@ class GraphState:
                 state._hidden.update({node: reach} if (reach := {s for u in node.all_input_nodes for s in state._hidden.get(u, ())}) else {})
             if found is not PURE:
                 state._add_effect(node, found)
-            name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-            if name in ADDRESSING:
-                state.addressed.update(s for used in node.all_input_nodes for s in storages(used))
-            if attaches_hook(node, name) and isinstance(node.args[0], Node):
-                hooks.append(node.args[0])
-            if node.op == "placeholder":
-                state.given.update(storages(node))
+            if op != "getitem":
+                name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+                if name in ADDRESSING:
+                    state.addressed.update(s for used in node.all_input_nodes for s in storages(used))
+                if attaches_hook(node, name) and isinstance(node.args[0], Node):
+                    hooks.append(node.args[0])
+                if node.op == "placeholder":
+                    state.given.update(storages(node))
             result = value(node)
             if isinstance(result, torch.SymInt):
                 state.sizes.setdefault(size_key(result), node)
@@ -179,9 +180,10 @@ class GraphState:
         self.ops[node] = op
         self.by_op[op][node] = None
 
-    def having(self, ops: frozenset[str]) -> list[Node]:
-        """The nodes that are one of ``ops``, in graph order."""
-        return sorted((n for op in ops for n in self.by_op.get(op, ())), key=_position)
+    def having(self, ops: frozenset[str], *, pieces: bool = True) -> list[Node]:
+        """The nodes that are one of ``ops``, in graph order; without ``pieces`` no ``getitem`` of anything but a tensor."""
+        found = [n for op in ops for n in self.by_op.get(op, ()) if pieces or op != "getitem" or tensor(n.args[0]) is not None]
+        return sorted(found, key=_position)
 
     @property
     def shape_env(self) -> Any:
@@ -216,7 +218,6 @@ class GraphState:
 
     def forget(self, node: Node) -> None:
         """Drop an erased node."""
-        self.region.pop(node, None)
         op = self.ops.pop(node, None)
         if op is not None:
             self.by_op[op].pop(node, None)
@@ -224,7 +225,6 @@ class GraphState:
             self.effect.pop(node, None)
         if self.hooked:
             self.hooked.discard(node)
-        self._found.pop(node, None)
         self._kept.append(value(node))  # a freed storage's number must not come back for another
 
     def size_before(self, size: Size, node: Node) -> bool:
@@ -250,7 +250,7 @@ class GraphState:
             known = self._found[node] = (result, storages(node))
         found = known[1]
         if self._same and not self._same.keys().isdisjoint(found):
-            return tuple(dict.fromkeys(map(self.root, found)))
+            return tuple(dict.fromkeys(map(self.root, found))) if len(found) > 1 else (self.root(found[0]),)
         return found
 
     def unite(self, old: Storage, new: Storage) -> None:

@@ -31,6 +31,10 @@ from optimus.versions import no_new_guards
 
 World = Callable[[], contextlib.AbstractContextManager[Any]]
 
+set_args: Any = vars(Node)["args"].fset
+set_kwargs: Any = vars(Node)["kwargs"].fset
+"""Assignments to ``args`` and ``kwargs``, less the graph's look at what else of a node may have changed."""
+
 
 # Operators whose sizes and strides follow from those of their input without a question asked; what PyTorch asks while
 # running them on fakes is book-keeping.
@@ -48,10 +52,10 @@ def refuse(law: Law, detail: str = "") -> Refused:
 class Transaction:
     """New nodes in the making; handed to ``Pattern.rewrite`` and ``Pattern.fuse``."""
 
-    def __init__(self, state: GraphState, match: Match, *, exact: bool, recall: Recall | None = None, world: World = contextlib.nullcontext) -> None:
+    def __init__(self, state: GraphState, match: Match, *, exact: bool) -> None:
         self.state = state
-        self.recall = recall
-        self.world = world
+        self.recall: Recall | None = None
+        self.world: World = contextlib.nullcontext
         """The modes to enter where an operator runs on fakes, if they are not in force all the time."""
         self.match = match
         self.exact = exact
@@ -62,10 +66,12 @@ class Transaction:
         self.origin: dict[str, Any] = {key: anchor.meta[key] for key in ("stack_trace", "nn_module_stack") if key in anchor.meta}
         self.replaced: list[tuple[Node, Node]] = []
         self.moved: list[list[Node]] = []
-        self.read: set[Node] = set().union(*(n.all_input_nodes for n in match.nodes))
+        self.read: dict[Node, None] = {used: None for n in match.nodes for used in n.all_input_nodes}
         """What the nodes of the match read, one another included."""
-        self.input_storages: set[Storage] = set().union(*map(state.storages, self.read - self.inside))
-        """The storages that the match reads from outside."""
+        self.outside = [used for used in self.read if used not in self.inside]
+        """What they read from outside."""
+        self.input_storages: set[Storage] = set().union(*map(state.storages, self.outside))
+        """The storages of that."""
         self._before = match.before
 
     @functools.cached_property
@@ -98,7 +104,8 @@ class Transaction:
         """Put new nodes in front of ``node`` for the while (outside: in front of ``match.before``)."""
         outer, self._before = self._before, node
         try:
-            yield
+            with self.state.graph.inserting_before(node):
+                yield
         finally:
             self._before = outer
 
@@ -140,11 +147,11 @@ class Transaction:
 
     def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
         graph = self.state.graph
-        with graph.inserting_before(self._before):
-            node = graph.create_node(op, target)  # arguments given here would be searched for symbols, at some cost
-        node.args = args
+        # Arguments given here would be searched for symbols, and a name made for the target, at some cost.
+        node = graph.create_node(op, target, name=target if op == "call_method" else getattr(target, "__name__", None))
+        set_args(node, args)
         if kwargs:
-            node.kwargs = dict(kwargs)
+            set_kwargs(node, dict(kwargs))
         self.new.append(node)
         self.inside.add(node)
         self.state.adopt(node, like=self.match.nodes[-1])
@@ -159,7 +166,9 @@ class Transaction:
 
     def _fake(self, node: Node) -> Any:
         if not self.state.symbolic:
-            return _run_static(node) if self.recall is None else self.recall(node, self._run_apart)
+            if node.target is operator.getitem or self.recall is None:
+                return _run_static(node)
+            return self.recall(node, self._run_apart)
         shape_env = self.state.shape_env
         structural = node.target in STRUCTURAL or (
             node.target in (torch.clone, aten.clone.default) and node.kwargs.get("memory_format") is torch.contiguous_format
@@ -168,8 +177,6 @@ class Transaction:
             return run_fake(node)
 
     def _run_apart(self, node: Node) -> Any:
-        if node.target is operator.getitem:
-            return _run_static(node)
         with self.world():
             return _run_static(node)
 

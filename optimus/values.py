@@ -46,12 +46,15 @@ def tensor(node: object) -> torch.Tensor | None:
     found = meta.get("example_value", MISSING)
     if found is MISSING:
         found = meta.get("val")
-    return found if isinstance(found, torch.Tensor) else None
+    return found if type(found) is FakeTensor or isinstance(found, torch.Tensor) else None  # the former is told sooner
+
+
+ORDINARY = (FakeTensor, torch.Tensor, torch.nn.Parameter)
 
 
 def is_plain(fake: torch.Tensor) -> bool:
     """Whether ``fake`` stands for an ordinary strided tensor (no subclass, not sparse, not nested, not under ``vmap``)."""
-    ordinary = type(fake) in (FakeTensor, torch.Tensor, torch.nn.Parameter) and fake.layout is torch.strided and not fake.is_nested
+    ordinary = type(fake) in ORDINARY and fake.layout is torch.strided and not fake.is_nested
     return ordinary and not torch._C._functorch.is_functorch_wrapped_tensor(fake)
 
 

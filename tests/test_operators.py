@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from fuzz.program import Input, Program, Step, Var
+from optimus import operators, schemas
 from optimus.effects import effects
 from optimus.operators import COMPLEX_STEADY, STEADY, bind, is_elementwise, keeps_bits
 from verify.compare import differing_bits
@@ -103,6 +104,35 @@ def test_batch_norm_writes_its_statistics():
     step = Step("r", F.batch_norm, (X, Var("mean"), Var("var")), (("training", True),))
     node = next(n for n in Program(inputs, (step,), ("r",)).graph().graph.nodes if n.op.startswith("call"))
     assert [n.name for n in effects(node).writes] == ["mean", "var"]
+
+
+KINDS = [
+    (torch.add, (X, Y), {}), (torch.add, (X, 1), {}), (torch.add, (X, 1), {"alpha": 2}), (torch.add, (X, 2), {}), (torch.add, (X, Y), {"alpha": 1}),
+    (operator.mul, (X, Y), {}), (operator.mul, (2, X), {}), (operator.sub, (2, X), {}), (torch.ops.aten.add.Tensor, (X, 1), {}),
+    (torch.var, (X, 1), {}), (torch.var, (X, True), {}), (torch.sum, (X,), {}), (torch.sum, (X, 1), {}), (torch.sum, (X, [0, 1]), {}),
+    (torch.sum, (X,), {"dtype": None}), (torch.sum, (X,), {"dim": 0, "dtype": torch.float64}), (torch.sum, (X, (0,), True), {}),
+    ("view", (X, 2, 6), {}), ("view", (X, 12), {}), ("view", (X, (12,)), {}), ("view", (X, torch.int32), {}), ("expand", (X, 3, 4), {}),
+    (torch.cat, ([X, Y],), {}), (torch.cat, ((X, Y), 1), {}), (torch.cat, ([X],), {"axis": 1}), (torch.tanh, (X,), {"out": Y}),
+    (torch.clamp, (X, 0, None), {}), (torch.clamp, (X, None, 1), {}), (torch.clamp, (X, Y), {}), (torch.clamp, (X,), {"min": 0.5}),
+    (F.layer_norm, (X, (4,)), {}), (F.layer_norm, (X,), {"normalized_shape": [4], "eps": 1}), (F.layer_norm, (X, [4], None, None, 0.5), {}),
+    (F.relu, (X,), {}), (F.relu, (X, True), {}), (F.relu, (X,), {"inplace": False}), (F.dropout, (X, 0.25, True), {}),
+    (F.softmax, (X,), {"dim": 1}), (F.softmax, (X, 1), {"_stacklevel": 5}), (F.max_pool1d, (X, 2), {}), (torch.block_diag, (X, Y), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", KINDS)
+def test_what_is_kept_of_other_kinds_of_call_changes_nothing(call):
+    def told(target, args, kwargs):
+        found = bind(node_of(target, *args, **kwargs))
+        return None if found is None else (found.op, repr(found.args), found.writes, found.random, found.reshapes, found.overload)
+
+    kept = (operators._binder, operators._order, schemas.overloads, schemas.overloads_from)
+    for cache in kept:
+        cache.cache_clear()
+    alone = told(*call)
+    for other in KINDS:
+        told(*other)
+    assert told(*call) == alone
 
 
 UNSTEADY = ["sigmoid", "silu", "gelu", "elu", "softplus", "mish", "selu", "atan2", "sinh", "cosh", "pow", "sum", "mean", "softmax", "cumsum"]

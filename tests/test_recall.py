@@ -17,6 +17,7 @@ from optimus.plan import Plan
 from optimus.recall import Recall, recall_for
 from optimus.rewriter import run_fake
 from optimus.values import storage
+from optimus.versions import view_kind
 from tests.test_fakes import laid_out, sections, some_shape
 
 F = torch.nn.functional
@@ -138,7 +139,26 @@ def test_results_of_fresh_calls_are_apart():
         known = Recall(mode)
         results = [known(node, run_fake) for _ in range(3)]
     assert len({storage(r) for r in (x, *results)}) == 4
-    assert known.made == {storage(r) for r in results}
+    assert not known.views
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("grad_mode", [torch.enable_grad, torch.no_grad])
+def test_views_of_what_is_recalled_are_of_the_same_kind(requires_grad, grad_mode):
+    mode, graph = FakeTensorMode(), Graph()
+    given = graph.placeholder("x")
+    given.meta["val"] = mode.from_tensor(torch.randn(4, 4, requires_grad=requires_grad))
+    node = graph.call_function(torch.tanh, (given,))
+    with grad_mode(), mode:
+        known = Recall(mode)
+        recalled = [known(node, run_fake) for _ in range(2)][-1]
+        real = run_fake(node)
+        for view in (lambda x: x.split(2)[0], lambda x: x.unbind(1)[3], lambda x: x[1:], lambda x: x.view(2, 8), lambda x: x.split(2)[1].t()):
+            assert view_kind(view(recalled)) == view_kind(view(real)) is not None
+        assert view_kind(recalled) is view_kind(real) is None
+        cut = graph.call_function(torch.unbind, (given,))
+        pieces = known(cut, run_fake)
+    assert known.views == {storage(p) for p in pieces} == {storage(given.meta["val"])}
 
 
 def test_nothing_is_recalled_where_more_than_arguments_counts():
@@ -181,8 +201,8 @@ def _item(graph, pieces, k):
     return node
 
 
-@pytest.mark.parametrize(("write", "recalled"), [(None, {torch.split, torch.cat}), ("source", set()), ("result", {torch.split})])
-def test_nothing_is_recalled_beside_a_write(write, recalled, monkeypatch):
+@pytest.mark.parametrize(("write", "recalled"), [(None, {torch.split, torch.cat}), ("source", set()), ("result", {torch.split, torch.cat})])
+def test_nothing_is_recalled_that_reads_what_is_written(write, recalled, monkeypatch):
     used = set()
 
     def note(self, node, run):

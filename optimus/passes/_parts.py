@@ -20,7 +20,7 @@ from optimus.values import Size, is_static, same_size, size_key, tensor, value, 
 PARTS = frozenset({"getitem", "narrow", "select"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Part:
     """``size`` positions of ``source`` along ``dim`` from ``start`` on; of a ``single`` one, the dimension goes."""
 
@@ -98,8 +98,11 @@ def _start(at: Any, extent: Size) -> Size | None:
     return found
 
 
-def together(first: Part, state: GraphState) -> Parts | None:
-    """The parts that begin with ``first`` and make up their tensor, if one join at least reads two neighbours; else None."""
+def together(node: Node, first: Part, state: GraphState) -> Parts | None:
+    """The parts that begin with ``first`` and make up their tensor, if one join at least reads two neighbours; else None.
+
+    Of several nodes that take the first part, only one is told: what the others would be told is the same.
+    """
     if not _starts(first):
         return None
     takers: dict[Any, list[Node]] = {}
@@ -108,6 +111,8 @@ def together(first: Part, state: GraphState) -> Parts | None:
         part = part_of(user)
         if part is None or part.source is not first.source or (part.dim, part.single) != (first.dim, first.single) or same_size(part.size, 0):
             continue
+        if not takers.get(0) and _starts(part) and user is not node:
+            return None
         key = size_key(part.start)
         if same_size(sizes.setdefault(key, part.size), part.size):
             takers.setdefault(key, []).append(user)

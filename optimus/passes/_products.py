@@ -58,11 +58,11 @@ def product_of(node: Node) -> Product | Decline:
     """The product that ``node`` computes, or the refusal to see one, see :data:`PLAIN_PRODUCT`."""
     call = bound(node)
     operands = [call[name] for name in FACTORS.get(node.target, ())]
-    fakes = [fake for operand in operands if (fake := tensor(operand)) is not None]
+    fakes = [fake for known in (*operands, node) if (fake := tensor(known)) is not None]
     beta, alpha = (call.args.get(name, 1) for name in ("beta", "alpha"))
-    if len(fakes) < 2 or not is_number(beta) or not is_number(alpha):
+    if len(fakes) < 3 or not is_number(beta) or not is_number(alpha):
         return Decline("plain_product", f"{node.target}, alpha={alpha}, beta={beta}")
-    (left, right), (one, other) = operands, fakes
+    (left, right), (one, other, _) = operands, fakes
     bias = call["self"] if "alpha" in call.args else None
     batch = one.shape[0] if one.dim() == 3 else None
     return Product(node, left, right, bias, beta, alpha, batch, one.shape[-2], one.shape[-1], other.shape[-1])

@@ -135,8 +135,9 @@ class MergeSplits(VerticalPattern):
                 cut = cut_of(user) if op_of(user) in SPLITS else None
                 if cut is None or cut.op != "split" or (parts := cut.pieces()) is None:
                     continue
-                refusal = refusal or self._refuse(outer, piece, cut, state)
-                if self._refuse(outer, piece, cut, state) is None:
+                refused = self._refuse(outer, piece, cut, state)
+                refusal = refusal or refused
+                if refused is None:
                     inner[index] = (cut, parts)
         if not inner:
             return refusal

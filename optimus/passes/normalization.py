@@ -122,8 +122,12 @@ class Normalization(VerticalPattern):
     caller may write to a slice in place, but autograd lets nobody write to a piece of a split that way.
     """
 
+    counter: int = 1
+    """One sweep does: what a node becomes turns on no other node's spelling, and what is made is in normal form."""
+
     name = "normalization_pass"
     anchors = CUTS | JOINS | PARTS | {"squeeze", "reshape", "clamp", "detach"}
+    pieces = False
     exactness = Exactness.BITWISE
     requirements = {
         "already_normal": "the call is not in normal form yet",
@@ -153,9 +157,9 @@ class Normalization(VerticalPattern):
             return None
         if isinstance(form, Cut):
             if _is_normal_split(node, form):
-                return Decline("already_normal")
+                return ALREADY_NORMAL
         elif (node.op, node.target, tuple(node.args), dict(node.kwargs)) == ("call_function", *form):
-            return Decline("already_normal")
+            return ALREADY_NORMAL
         return Match((node,), node, form)
 
     def rewrite(self, match: Match, tx: Transaction) -> None:
@@ -169,14 +173,17 @@ class Normalization(VerticalPattern):
         tx.replace(match.nodes[0], tx.call(target, *args, **kwargs))
 
 
+ALREADY_NORMAL, NOT_WHOLE = Decline("already_normal"), Decline("whole")
+
+
 def _parts(node: Node, state: GraphState) -> Match | Decline | None:
     """All parts of a tensor, found at the first of them."""
     part = part_of(node)
     if part is None:
         return None
-    found = together(part, state)
+    found = together(node, part, state)
     if found is None:
-        return Decline("whole")
+        return NOT_WHOLE
     if not state.escaping.isdisjoint(state.storages(found.first.source)):
         return Decline(Law.ALIASING.reason, "a part that is returned may be written in place, as autograd allows for no piece of a split or unbind")
     nodes = found.nodes()
