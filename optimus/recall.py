@@ -113,6 +113,11 @@ class Recall:
                 return False
         return True
 
+    def made(self, fake: torch.Tensor) -> bool:
+        """Whether ``fake`` is known here as an ordinary tensor of strides."""
+        known = self._facts.get(id(fake))
+        return known is not None and known[1] is not None
+
     def made_like(self, fake: torch.Tensor, other: torch.Tensor) -> bool:
         """Whether ``fake`` is known here, and ``other`` is as plain, of the same shape, strides and type."""
         known = self._facts.get(id(fake))

@@ -182,7 +182,7 @@ class Rewriter:
         fake = tensor(node)
         if fake is None or self._plain.get(node) is fake:
             return True
-        if not is_plain(fake):
+        if (self.recall is None or not self.recall.made(fake)) and not is_plain(fake):
             return False
         self._plain[node] = fake
         return True
