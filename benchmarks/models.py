@@ -25,9 +25,10 @@ IMAGES = ("test_resnet", "test_efficientnet", "test_convnext", "test_vit")
 SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
 SIZES: dict[str, dict[str, Any]] = {
     "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100},
+    "mamba": {**SMALL, "state_size": 4},
     "t5": {"d_model": 64, "d_ff": 128, "num_layers": 2, "num_heads": 4, "d_kv": 16, "vocab_size": 100},
 }
-TOKENS, SIDE = 16, 160
+TOKENS, SIDE = 16, 64
 WITH_HISTORY, OF_TWO_TASKS = ("DIN", "DIEN"), ("ESMM", "MMOE", "PLE", "SharedBottom")
 
 
@@ -133,8 +134,8 @@ class Encoder(torch.nn.Module):
         return found
 
 
-def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """The model class ``name`` of ``deepctr_torch.models`` in training mode, and a random batch.
+def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu", sparse: int = SPARSE) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """The model class ``name`` of ``deepctr_torch.models`` in training mode, and a random batch; ``sparse``: how many sparse features it reads.
 
     Names of :data:`ENCODERS` and :data:`IMAGES` are models of transformers and timm, those in training mode.
     ``Branches`` with a number behind it is :class:`Branches` of that many, in bfloat16, whatever the batch; so are
@@ -147,7 +148,8 @@ def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tup
         import timm
 
         torch.manual_seed(0)
-        return timm.create_model(name, num_classes=10).train().to(device), (torch.randn(batch, 3, SIDE, SIDE).to(device),)
+        size = {"img_size": SIDE} if name == "test_vit" else {}
+        return timm.create_model(name, num_classes=10, **size).train().to(device), (torch.randn(batch, 3, SIDE, SIDE).to(device),)
     if name.startswith("Ranking"):
         torch.manual_seed(0)
         ranking = Ranking(int(name.removeprefix("Ranking")))
@@ -161,7 +163,7 @@ def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tup
     from deepctr_torch.inputs import DenseFeat, SparseFeat
 
     torch.manual_seed(0)
-    columns = [SparseFeat(f"C{k}", VALUES, embedding_dim=width) for k in range(SPARSE)]
+    columns = [SparseFeat(f"C{k}", VALUES, embedding_dim=width) for k in range(sparse)]
     columns += [DenseFeat(f"I{k}", 1) for k in range(DENSE)]
     generator = torch.Generator().manual_seed(1)
     if name in WITH_HISTORY:
@@ -172,11 +174,11 @@ def make(name: str, batch: int = 64, width: int = 8, device: str = "cpu") -> tup
     elif name in OF_TWO_TASKS:
         model = kind(columns, task_types=["binary", "binary"], task_names=["ctr", "ctcvr"], device=device)
     elif name == "AFM" or name == "CCPM":
-        model = kind(columns, columns[:SPARSE], task="binary", device=device)
+        model = kind(columns, columns[:sparse], task="binary", device=device)
     else:
         model = kind(columns, columns, task="binary", device=device)
-    sparse = torch.randint(0, VALUES, (batch, SPARSE), generator=generator).float()
-    return model, (torch.cat([sparse, torch.rand(batch, DENSE, generator=generator)], 1).to(device),)
+    numbers = torch.randint(0, VALUES, (batch, sparse), generator=generator).float()
+    return model, (torch.cat([numbers, torch.rand(batch, DENSE, generator=generator)], 1).to(device),)
 
 
 def _with_history(kind: Any, batch: int, width: int, device: str, generator: torch.Generator) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from fuzz.program import Input
-from verify.compare import Reference, Run, compare, differences
+from verify.compare import Reference, Run, compare, differences, observe, reference
+from verify.rounding import RandomRounding
 
 
 def judged(before: list[float], after: list[float], gradient: bool) -> list[str]:
@@ -78,3 +79,75 @@ def test_more_moves_of_the_inputs_make_no_wrong_value_right():
         return [torch.rand(20, 50, generator=generator) for _ in range(2)]
 
     assert len(compare(doubled, off, inputs, bitwise=False)) == 1
+
+
+def attention(x, w, bias, scale=1.0):
+    """Of which no key's bias moves the result: a softmax does not see what is added to all that it compares."""
+    return torch.softmax((x @ w) @ (x @ w + bias).t(), -1) @ x + (scale - 1) * bias.sum()
+
+
+def attended():
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=generator).requires_grad_() for shape in ((8, 16), (16, 16), (16,))]
+
+
+def test_a_gradient_that_cancels_is_judged_by_what_rounds_its_terms():
+    """The gradient of the bias of a key is 0 whatever the inputs are: moving them does not show what rounding makes of it."""
+
+    def in_parts(x, w, bias):
+        keys = torch.cat([part @ w + bias for part in x.split(3)])
+        return torch.cat([torch.softmax((part @ w) @ keys.t(), -1) for part in x.split(2)]) @ x
+
+    run = observe(attention, attended())
+    outside, inside = (reference(attention, attended(), run, inside=i) for i in (False, True))
+    assert outside.gradient_noise[2].max() < 1e-13
+    assert 1e-8 < inside.gradient_noise[2].max() < 1e-5
+    assert compare(attention, in_parts, attended, bitwise=False) == []
+    (line,) = [d for d in compare(attention, lambda *given: attention(*given, scale=1 + 1e-5), attended, bitwise=False) if "gradient" in d]
+    assert line.startswith("gradient 2: 16 of 16 elements differ")
+    assert "times what is allowed" in line
+
+
+def test_numbers_of_rows_are_not_moved():
+    """A number of a row that is kept as a float would read another row, which would excuse anything."""
+
+    def looked_up(rows, table, scale=1.0):
+        return table[rows[:, 0].long()] * rows[:, 1:] * scale
+
+    def inputs():
+        generator = torch.Generator().manual_seed(0)
+        rows = torch.cat([torch.randint(0, 9, (20, 1), generator=generator).float(), torch.rand(20, 1, generator=generator)], 1)
+        return [rows, torch.randn(9, 4, generator=generator).requires_grad_()]
+
+    found = compare(looked_up, lambda *given: looked_up(*given, scale=1 + 1e-4), inputs, bitwise=False)
+    assert [line.partition(":")[0] for line in found] == ["output 0", "gradient 0"]
+
+
+def test_values_inside_are_rounded_once_each_to_a_number_beside_them():
+    given = torch.tensor([1 / 3, 0.5, 7.0, float("inf"), 1e300], dtype=torch.float64)
+    seen = set()
+    with RandomRounding(torch.float32, torch.Generator().manual_seed(0)):
+        for _ in range(20):
+            found = given * 1
+            again = torch.cat([found, found])[:5]
+            assert torch.equal(again, found)
+            written = torch.zeros(5, dtype=torch.float64).add_(given)
+            seen |= {float(found[0]), float(written[0])}
+            assert torch.equal(found[1:], given[1:])
+    assert all(float(torch.tensor(x)) == x and abs(x - 1 / 3) <= 1.5 * 2**-25 for x in seen)  # a step of float32 at 1/3
+    assert len(seen) > 1
+
+
+def test_what_a_program_makes_anew_is_float64_where_it_must_be():
+    def filled(x):
+        found = torch.zeros(4)
+        found[torch.tensor([1, 3])] = x
+        return found * 3
+
+    def inputs():
+        return [torch.rand(2, generator=torch.Generator().manual_seed(0)).requires_grad_()]
+
+    found = reference(filled, inputs(), observe(filled, inputs()))
+    assert found.by == "float64"
+    assert found.outputs[0].dtype is torch.float64
+    assert torch.get_default_dtype() is torch.float32
