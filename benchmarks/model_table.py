@@ -46,6 +46,7 @@ def measure(name: str, device: str, compiler: str, batches: tuple[int, ...] | No
     from verify.differential import quiet
 
     start = time.monotonic()
+    torch.backends.cudnn.allow_tf32 = False  # convolutions of float32 with 10 bits of mantissa are judged as what they are not
     batches = batches or (OF_IMAGES if name in IMAGES else BATCHES)
 
     def fresh() -> Any:

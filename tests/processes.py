@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
+
 ROOT = Path(__file__).parent.parent
 
 SEARCH_PATH = tuple(p for p in sys.path if p and p != str(ROOT))
@@ -31,16 +33,19 @@ def environment(*first: Path, **others: str) -> dict[str, str]:
 def python(
     *arguments: str, where: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 600
 ) -> subprocess.CompletedProcess[str]:
-    """``python ARGUMENTS`` in a process of its own, forked from one that has imported PyTorch and nothing of ours.
+    """``python ARGUMENTS`` in a process of its own, forked from one that has imported PyTorch and nothing of ours; with a GPU, which no fork can use, an ordinary one.
 
     The arguments: ``-m MODULE``, ``-c CODE`` or a file, and its own. ``env`` is one of :func:`environment`. What must hold of a bare
     start, such as what is not imported, wants a process that is started as usual.
     """
+    where, env = where or Path.cwd(), dict(env or environment())
+    if torch.cuda.is_available():
+        return subprocess.run([sys.executable, *arguments], cwd=where, env=env, capture_output=True, text=True, timeout=timeout, check=False)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, name) for name in ("out", "err")]
-        process = context.Process(target=_run, args=(arguments, where or Path.cwd(), dict(env or environment()), *files))
+        process = context.Process(target=_run, args=(arguments, where, env, *files))
         process.start()
         process.join(timeout)
         if process.exitcode is None:
