@@ -222,7 +222,7 @@ CACHE_SCRIPT = """
     def hit(way, plan):
         torch._dynamo.reset()
         counters.clear()
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = way
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.abspath(way)
         x = torch.arange(24.0).view(4, 6)
         if way == "hooks":
             with optimus.hooks(plan):
