@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
 import optimus
-from fuzz.program import Input
+from fuzz.program import Input, Program, Step, Var
 from optimus.passes import BUILT_IN, LOWER
 from optimus.pattern import IR
 from optimus.plan import lookup, on_graphs, provable
@@ -18,7 +19,9 @@ from tests.processes import environment
 from verify.campaign import FIRED, Task, work
 from verify.cli import main
 from verify.corpus import chosen_plan, entry, replay
+from verify.fuzzing import judge
 from verify.replay import replay as replay_find
+from verify.subject import PatternSubject
 
 QUANTISER = "activation_quantization_aten_pass"
 
@@ -143,3 +146,27 @@ def test_the_corpus_is_replayed_behind_autograd(tmp_path):
 def test_what_cannot_be_done_is_said(arguments, message, capsys):
     assert main(arguments) == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("bare", [(), ("bias",), ("left",), ("result",), ("bias", "left", "result")])
+@pytest.mark.parametrize("name", ["batch_linear_post_grad", "pad_aten_mm_pass", "decompose_mm_pass"])
+def test_products_of_which_the_graph_says_less(name, bare):
+    """Where it does not say what the bias, a factor or the result is, nothing raises."""
+    row, matrix, vector = (
+        Input("row", (1, 7), torch.float32, True),
+        Input("matrix", (7, 5), torch.float32, True),
+        Input("vector", (5,), torch.float32, True),
+    )
+    steps = (
+        Step("bias", torch.mul, (Var("vector"), 2.0)),
+        Step("left", torch.mul, (Var("row"), 3.0)),
+        Step("result", torch.addmm, (Var("bias"), Var("left"), Var("matrix"))),
+        Step("other", torch.addmm, (Var("bias"), Var("row"), Var("matrix"))),
+        Step("joined", torch.cat, ([Var("result"), Var("other")],)),
+    )
+    pattern = optimus.patterns()[name]
+    if "min_fuse_set_size" in pattern.options():
+        pattern = replace(pattern, min_fuse_set_size=2)
+    fired, finding = judge(PatternSubject(pattern), Program((row, matrix, vector), steps, ("joined",), "products", bare=frozenset(bare)))
+    assert finding is None
+    assert fired or bare

@@ -58,12 +58,12 @@ def product_of(node: Node) -> Product | Decline:
     """The product that ``node`` computes, or the refusal to see one, see :data:`PLAIN_PRODUCT`."""
     call = bound(node)
     operands = [call[name] for name in FACTORS.get(node.target, ())]
-    fakes = [fake for known in (*operands, node) if (fake := tensor(known)) is not None]
+    bias = call.args["self"] if "alpha" in call.args else None
+    fakes = [tensor(known) for known in (*operands, node, *(() if bias is None else (bias,)))]
     beta, alpha = (call.args.get(name, 1) for name in ("beta", "alpha"))
-    if len(fakes) < 3 or not is_number(beta) or not is_number(alpha):
+    if not operands or any(fake is None for fake in fakes) or not is_number(beta) or not is_number(alpha):
         return Decline("plain_product", f"{node.target}, alpha={alpha}, beta={beta}")
-    (left, right), (one, other, _) = operands, fakes
-    bias = call["self"] if "alpha" in call.args else None
+    (left, right), (one, other) = operands, (fake for fake in fakes[:2] if fake is not None)
     batch = one.shape[0] if one.dim() == 3 else None
     return Product(node, left, right, bias, beta, alpha, batch, one.shape[-2], one.shape[-1], other.shape[-1])
 
@@ -79,7 +79,8 @@ def number(size: Size) -> int | None:
 
 
 PLAIN_PRODUCT = (
-    "alpha and beta are numbers and not computed from sizes; the result has the dtype of the operands, and is written to no tensor that is given"
+    "alpha and beta are numbers and not computed from sizes; the result has the dtype of the operands, is written to no tensor that is given,"
+    " and the graph says what it is, and what it reads"
 )
 
 ZERO_FACTOR = "the product is not multiplied by 0: whether NaN and infinity are read then, each kernel decides for itself"
