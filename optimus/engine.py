@@ -97,7 +97,11 @@ class Engine:
     def _run_graph(self, gm: GraphModule) -> None:
         if not any(tensor(n) is not None for n in gm.graph.nodes):
             return
-        rewriter = Rewriter(GraphState.of(gm.graph, self.grad), self.journal, self.validate, self.laws, limiter=self.limiter)
+        state = GraphState.of(gm.graph, self.grad)
+        if state.symbolic and _flipped(gm):
+            self.journal.stopped = FLIPPED
+            return
+        rewriter = Rewriter(state, self.journal, self.validate, self.laws, limiter=self.limiter)
         before = len(self.journal.rewrites)
         for kind in (HorizontalPattern, VerticalPattern):
             for pattern in self.plan:
@@ -118,6 +122,14 @@ class Engine:
         elif isinstance(pattern, VerticalPattern):
             _vertical(pattern, rewriter)
         self.journal.seconds[pattern.name] = self.journal.seconds.get(pattern.name, 0.0) + time.perf_counter() - start
+
+
+FLIPPED = "an input is conjugated or negated lazily, of which PyTorch loses track in returned views whose sizes are computed"
+
+
+def _flipped(gm: GraphModule) -> bool:
+    """Whether an input is a view that is conjugated or negated when it is read."""
+    return any((fake := tensor(n)) is not None and (fake.is_conj() or fake.is_neg()) for n in gm.graph.find_nodes(op="placeholder"))
 
 
 def _graphs(gm: GraphModule) -> list[GraphModule]:

@@ -343,6 +343,27 @@ class TestLayout:
         assert "clone" in gm.code
 
 
+@pytest.mark.parametrize(
+    ("flip", "given"),
+    [
+        (torch.conj, (torch.arange(4).reshape(1, 4) * (1 + 1j)).to(torch.complex64).conj()),
+        (torch._neg_view, torch._neg_view(torch.arange(24.0).reshape(4, 6) + 1)),
+    ],
+)
+def test_pieces_of_what_is_flipped_back(flip, given):
+    """PyTorch loses track of the flip in returned views whose sizes are computed, so none is made to be."""
+
+    def pieces(x):
+        return torch.split(flip(x), 2, 1)
+
+    torch._dynamo.reset()
+    found = torch.compile(pieces, backend="optimus", options={"compiler": "aot_eager"}, dynamic=True)(given)
+    for one, other in zip(found, pieces(given), strict=True):
+        assert torch.equal(one, other)
+        assert (one.is_conj(), one.is_neg()) == (other.is_conj(), other.is_neg())
+    assert "lazily" in optimus.journals()[-1].stopped
+
+
 class TestSizes:
     def test_no_guard_is_added(self):
         def program(x, y, a, b):

@@ -170,3 +170,42 @@ def test_products_of_which_the_graph_says_less(name, bare):
     fired, finding = judge(PatternSubject(pattern), Program((row, matrix, vector), steps, ("joined",), "products", bare=frozenset(bare)))
     assert finding is None
     assert fired or bare
+
+
+def eagerly(name):
+    """A backend that runs one pattern, as it is judged and on groups of two, with eager's kernels."""
+    pattern = optimus.patterns()[name].judged()
+    few = {"min_fuse_set_size": 2} if "min_fuse_set_size" in pattern.options() else {}
+    return {"backend": "optimus", "options": {"compiler": "aot_eager", "plan": [(pattern, few)]}}
+
+
+@pytest.mark.parametrize("shapes", [((0, 6), (6, 6)), ((0, 5, 7), (0, 7, 6)), ((2, 5, 7), (2, 7, 0))])
+def test_strides_of_products_without_elements(shapes):
+    torch._dynamo.reset()
+    x, y = map(torch.ones, shapes)
+    function = torch.mm if x.dim() == 2 else torch.bmm
+    assert torch.compile(function, **eagerly("pad_aten_mm_pass"))(x, y).stride() == function(x, y).stride()
+
+
+@pytest.mark.parametrize(("alpha", "dtype"), [(True, torch.float32), (True, torch.int32), (1.0, torch.int32), (2.0, torch.int32)])
+def test_factors_that_eager_refuses(alpha, dtype):
+    def added(*t):
+        return torch.cat([torch.add(t[0], t[1], alpha=alpha), torch.add(t[2], t[3], alpha=alpha)])
+
+    torch._dynamo.reset()
+    inputs = [torch.ones(3, 4, dtype=dtype) for _ in range(4)]
+    for function in (added, torch.compile(added, **eagerly("batch_aten_add"))):
+        with pytest.raises(Exception, match=r"alpha|Boolean"):
+            function(*inputs)
+
+
+@pytest.mark.parametrize("name", ["batch_linear_post_grad", "pad_aten_mm_pass", "decompose_mm_pass"])
+def test_factors_of_two_dtypes_which_eager_refuses(name):
+    def product(x, y):
+        return torch.mm(x, y)
+
+    torch._dynamo.reset()
+    inputs = torch.ones(4, 6, dtype=torch.float64), torch.ones(6, 6)
+    for function in (product, torch.compile(product, dynamic=True, **eagerly(name))):
+        with pytest.raises(RuntimeError, match="dtype"):
+            function(*inputs)

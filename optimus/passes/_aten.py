@@ -105,7 +105,7 @@ class AtenBinary(HorizontalPattern):
         if shapes != {shape_key(node)}:
             return Decline("same_shape")
         alpha = call.args.get("alpha", 1)
-        if not _plain(alpha) or (alpha != 1 and result.is_floating_point()):
+        if not is_number(alpha, result) or (alpha != 1 and result.is_floating_point()):
             return Decline("plain_scale", f"alpha={alpha}")
         if not is_row_major(result):
             return Decline("row_major")
@@ -118,8 +118,9 @@ class AtenBinary(HorizontalPattern):
         hand_out(tx, members, tx.call(type(self).function, *operands, **({} if alpha == 1 else {"alpha": alpha})))
 
 
-def _plain(alpha: Any) -> bool:
-    return isinstance(alpha, (int, float))
+def is_number(factor: Any, result: torch.Tensor) -> bool:
+    """Whether a factor is written down, and not computed from sizes, and of a type that eager takes for ``result``: no bool, and no fraction of whole numbers."""
+    return type(factor) is int or (type(factor) is float and (result.is_floating_point() or result.is_complex()))
 
 
 def _dtypes(call: Call) -> tuple[torch.dtype | None, ...]:

@@ -9,7 +9,7 @@ import torch
 from torch.fx import Node
 
 from optimus.operators import bound
-from optimus.passes._aten import aten
+from optimus.passes._aten import aten, is_number
 from optimus.pattern import Decline
 from optimus.values import Size, is_static, tensor
 
@@ -48,6 +48,11 @@ class Product:
         return fake.dtype
 
     @property
+    def empty(self) -> bool:
+        """Whether the result is known to have no elements."""
+        return any(size is not None and number(size) == 0 for size in (self.batch, self.rows, self.columns))
+
+    @property
     def cuda(self) -> bool:
         """Whether it is computed on a CUDA device."""
         fake = tensor(self.node)
@@ -59,18 +64,14 @@ def product_of(node: Node) -> Product | Decline:
     call = bound(node)
     operands = [call[name] for name in FACTORS.get(node.target, ())]
     bias = call.args["self"] if "alpha" in call.args else None
-    fakes = [tensor(known) for known in (*operands, node, *(() if bias is None else (bias,)))]
-    beta, alpha = (call.args.get(name, 1) for name in ("beta", "alpha"))
-    if not operands or any(fake is None for fake in fakes) or not is_number(beta) or not is_number(alpha):
-        return Decline("plain_product", f"{node.target}, alpha={alpha}, beta={beta}")
-    (left, right), (one, other) = operands, (fake for fake in fakes[:2] if fake is not None)
+    fakes = [fake for known in (node, *operands, *(() if bias is None else (bias,))) if (fake := tensor(known)) is not None]
+    factors = [call.args.get(name, 1) for name in ("beta", "alpha")]
+    said = operands and len(fakes) == (3 if bias is None else 4) and len({fake.dtype for fake in fakes}) == 1
+    if not said or not all(is_number(factor, fakes[0]) for factor in factors):
+        return Decline("plain_product", f"{node.target}, beta and alpha {factors}")
+    (left, right), (one, other), (beta, alpha) = operands, fakes[1:3], factors
     batch = one.shape[0] if one.dim() == 3 else None
     return Product(node, left, right, bias, beta, alpha, batch, one.shape[-2], one.shape[-1], other.shape[-1])
-
-
-def is_number(factor: object) -> bool:
-    """Whether a factor is written down, and not computed from sizes, so that it may be 0."""
-    return isinstance(factor, (int, float))
 
 
 def number(size: Size) -> int | None:
@@ -79,8 +80,8 @@ def number(size: Size) -> int | None:
 
 
 PLAIN_PRODUCT = (
-    "alpha and beta are numbers and not computed from sizes; the result has the dtype of the operands, is written to no tensor that is given,"
-    " and the graph says what it is, and what it reads"
+    "the graph says what all operands and the result are, they are of one dtype, alpha and beta are numbers that eager takes for it and not "
+    "computed from sizes, and the result is written to no tensor that is given"
 )
 
 ZERO_FACTOR = "the product is not multiplied by 0: whether NaN and infinity are read then, each kernel decides for itself"

@@ -158,7 +158,7 @@ class PadAtenMm(VerticalPattern):
             return Decline("kernel", f"{found.dtype}")
         if found.alpha == 0:
             return Decline("zero_factor")
-        padding = _padding(found)
+        padding = (0, 0, 0) if found.empty else _padding(found)  # what is empty would have the strides of what is padded
         if not any(padding):
             if any(factor.target is aten.constant_pad_nd.default for factor in (found.left, found.right)):
                 return Decline("padded", f"to {found.rows}, {found.inner} and {found.columns}")
