@@ -177,16 +177,13 @@ def losses(model: Any, inputs: tuple[Any, ...], dtype: Any, backend: Any, option
 
 
 def unexplained(found: dict[str, Any]) -> list[str]:
-    """Differences of ours that the compiler alone has not, or not so large; losses further off than eager's and the compiler's.
-
-    Where nothing was rewritten, the compiler had the same graph both times: it counts as off by what is allowed, wherever another of its runs was not.
-    """
+    """Differences of ours that the compiler alone has not, or not so large; losses further off than eager's and the compiler's."""
     alone = found["differences"]["theirs"]
     sizes = dict(map(_size, alone))
     lines = []
     for line in found["differences"]["ours"]:
         place, size = _size(line)
-        if line not in alone and not size <= SLACK * sizes.get(place, 0.0 if found["rewrites"] else 1.0):
+        if line not in alone and not size <= SLACK * sizes.get(place, 0.0):
             lines.append(line)
     exact = found["steps"]["float64"]
     for step, right in enumerate(exact):

@@ -14,8 +14,8 @@ from verify.compare import observe
 STEPS = {"eager": [1.0 + 1e-7], "theirs": [1.0 + 2e-7], "ours": [1.0 + 1e-6], "float64": [1.0]}
 
 
-def found(mine, others, rewrites=1, **steps):
-    return {"rewrites": rewrites, "differences": {"ours": mine, "theirs": others}, "steps": {**STEPS, **{k: [v] for k, v in steps.items()}}}
+def found(mine, others, **steps):
+    return {"differences": {"ours": mine, "theirs": others}, "steps": {**STEPS, **{k: [v] for k, v in steps.items()}}}
 
 
 def off(count, worst, where="output 0"):
@@ -39,9 +39,6 @@ def off(count, worst, where="output 0"):
         (found(["batch 8: output 0: shape (2,) became (3,)"], [off(1, 2.0)]), 1),
         (found(["batch 8: output 0: shape (2,) became (3,)"], ["batch 8: output 0: shape (2,) became (3,)"]), 0),
         (found(["batch 8: output 0: 1 of 8 elements differ, first at (1,): 3 became 4"], [off(1, 2.0)]), 1),
-        (found([off(1, 1.1)], [], rewrites=0), 0),
-        (found([off(1, 9.0)], [], rewrites=0), 1),
-        (found(["batch 8: output 0: shape (2,) became (3,)"], [], rewrites=0), 1),
         (found([], [], ours=1.001), 1),
         (found([], [], ours=float("nan")), 1),
         (found([], [], ours=1.001, theirs=1.001), 0),
