@@ -45,13 +45,17 @@ def differential(
 ) -> Iterator[Comparison]:
     """Compare the cases of ``subject`` at two sets of sizes, static and dynamic, through each of ``compilers``.
 
-    ``most``: comparisons per compiler at most.
+    Where a pattern of ATen-IR leaves alone what is saved for the backward pass, the case runs again without gradients. ``most``: programs per
+    compiler at most.
     """
     for compiler in compilers:
         for number, (program, dynamic) in enumerate(_programs(subject)):
             if number >= most:
                 break
-            yield compare(subject, program, compiler, device, dynamic=dynamic)
+            found = compare(subject, program, compiler, device, dynamic=dynamic)
+            yield found
+            if is_lowered(subject) and not found.fired:
+                yield compare(subject, program, compiler, device, dynamic=dynamic, gradients=False)
 
 
 def _programs(subject: Subject) -> Iterator[tuple[Program, bool]]:
@@ -63,15 +67,16 @@ def _programs(subject: Subject) -> Iterator[tuple[Program, bool]]:
             yield program, dynamic
 
 
-def compare(subject: Subject, program: Program, compiler: str, device: str = "cpu", *, dynamic: bool = False) -> Comparison:
+def compare(subject: Subject, program: Program, compiler: str, device: str = "cpu", *, dynamic: bool = False, gradients: bool = True) -> Comparison:
     """One program in eager, through ``compiler``, and through ``compiler`` behind ``subject``."""
 
     def inputs() -> list[torch.Tensor]:
-        return [t.detach().to(device).requires_grad_(t.requires_grad) for t in program.make_inputs()]
+        return [t.detach().to(device).requires_grad_(gradients and t.requires_grad) for t in program.make_inputs()]
 
     bitwise = subject.exactness is Exactness.BITWISE and compiler == "aot_eager"
     run = three_way(program.function(), inputs, backend(subject, compiler), compiler, bitwise=bitwise, dynamic=dynamic)
-    return Comparison(program.origin, compiler, dynamic, run.fired, run.ours, run.theirs)
+    name = program.origin if gradients else f"{program.origin} without gradients"
+    return Comparison(name, compiler, dynamic, run.fired, run.ours, run.theirs)
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class DecomposeMm(VerticalPattern):
         "small": "the sizes are known, and such that no kernel for products pays",
         "plain_product": PLAIN_PRODUCT,
         "zero_factor": ZERO_FACTOR,
-        "dtype": "the result is of a floating-point dtype, or of one of whole numbers",
+        "dtype": "the result is of a floating-point dtype, or of one of whole numbers, of which eager makes no products on CUDA devices",
     }
     cases = (
         product, transposed, batched, with_a_vector, not_added, short_sum, short_sum_with_a_vector, short_sum_in_half_precision, half_precision,
@@ -166,8 +166,8 @@ class DecomposeMm(VerticalPattern):
         found = product_of(node)
         if isinstance(found, Decline):
             return found
-        if found.dtype not in SUPPORTED:
-            return Decline("dtype", str(found.dtype))
+        if found.dtype not in SUPPORTED or (found.cuda and found.dtype in WHOLE):
+            return Decline("dtype", f"{found.dtype}{' on a CUDA device' if found.cuda else ''}")
         if found.alpha == 0:
             return Decline("zero_factor")
         if not self._small(found):
