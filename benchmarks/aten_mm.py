@@ -1,9 +1,9 @@
 """Padding and decomposition of matrix products on a GPU: time before and after, the kernels that run, and the error.
 
-``python -m benchmarks.aten_mm [--small] [--json FILE] [--only TEXT]``
+``python -m benchmarks.aten_mm [--small] [--json FILE] [--out FILE] [--only TEXT]``
 
 Each shape runs in eager and is compiled several ways: by Inductor alone, with and without its own padding (``shape_padding``), and
-behind the pattern. Times are medians of CUDA events. Kernels are those that the profiler sees in one call. Errors are the largest
+behind the pattern. Times are medians of CUDA events about a call, and of a replayed CUDA graph, which takes the host out. Kernels are those that the profiler sees in one call. Errors are the largest
 element-wise distances from a product in float64, as multiples of that of eager; where the float64 factors would not fit beside the others,
 rows are compared in blocks. ``--small`` runs little shapes on the CPU, without kernels, to see that everything works.
 """
@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 import optimus
-from benchmarks.inductor_ir import apart
+from benchmarks.inductor_ir import apart, device_time
 from optimus.plan import Plan
 
 REPEATS, WARM_UP = 20, 5
@@ -102,10 +102,11 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 @dataclass
 class Way:
-    """What was measured of one way. ``declined``: the reasons that the pattern gave."""
+    """What was measured of one way. ``gpu_ms``: by the GPU alone; NaN on a CPU. ``declined``: the reasons that the pattern gave."""
 
     name: str
     ms: float
+    gpu_ms: float
     error: float
     fired: int = 0
     declined: list[str] = field(default_factory=list)
@@ -128,10 +129,27 @@ class Result:
             factor = way.error / eager.error if eager.error else float("inf") if way.error else 1.0
             told = f"; {way.fired} rewrites" if way.fired else f"; declined: {', '.join(way.declined)}" if way.declined else ""
             lines.append(
-                f"  {way.name}: {way.ms:.3f} ms ({eager.ms / way.ms:.2f}x eager), error {factor:.2f} times eager's, "
+                f"  {way.name}: {way.ms:.3f} ms ({eager.ms / way.ms:.2f}x eager), GPU {way.gpu_ms:.3f} ms, error {factor:.2f} times eager's, "
                 f"compiled in {way.compile_s:.1f} s{told}; kernels: {', '.join(way.kernels)}"
             )
         return "\n".join(lines)
+
+    def rows(self) -> str:
+        """Lines of the table: what is faster is compared by the GPU alone."""
+        eager = self.ways[0]
+        lines = [f"| `{self.shape.split()[0]}` | {self.shape.partition(' ')[2]} | eager | {eager.ms:.3f} | {eager.gpu_ms:.3f} | | | | | |"]
+        for way in self.ways[1:]:
+            factor = way.error / eager.error if eager.error else float("inf") if way.error else 1.0
+            told = f"{way.fired} rewrites" if way.fired else f"declined: {', '.join(way.declined)}" if way.declined else ""
+            kernels = ", ".join(k.removeprefix("void ").partition("<")[0].partition("(")[0] for k in way.kernels if not k.startswith("Memset"))
+            lines.append(
+                f"| | | {way.name} | {way.ms:.3f} | {way.gpu_ms:.3f} | {eager.gpu_ms / way.gpu_ms:.2f} | {factor:.2f} | {way.compile_s:.1f} | {told} | {kernels} |"
+            )
+        return "\n".join(lines)
+
+
+HEADER = """| pattern | product | way | ms | GPU ms alone | faster than eager there | error | compile s | what was done | kernels |
+|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def measure(shape: Shape, device: str) -> Result:
@@ -142,7 +160,7 @@ def measure(shape: Shape, device: str) -> Result:
     exact = _exact(x, y)
     torch._dynamo.reset()
     with torch.no_grad(), torch._inductor.config.patch(force_disable_caches=True):
-        ways = [Way("eager", _time(product, x, y), float((product(x, y).double() - exact).abs().max()))]
+        ways = [Way("eager", _time(product, x, y), _alone(product, x, y), float((product(x, y).double() - exact).abs().max()))]
         for name, (plan, options) in WAYS[shape.pattern].items():
             optimus.clear_journals()
             call = optimus.compile(apart(product), plan=plan, options=dict(options))
@@ -151,7 +169,7 @@ def measure(shape: Shape, device: str) -> Result:
             seconds = time.perf_counter() - start
             fired = sum(len(journal.rewrites) for journal in optimus.journals())
             declined = [f"{d.reason} ({d.detail})" for journal in optimus.journals() for d in journal.declined]
-            ways.append(Way(name, _time(call, x, y), error, fired, declined, _kernels(call, x, y), seconds))
+            ways.append(Way(name, _time(call, x, y), _alone(call, x, y), error, fired, declined, _kernels(call, x, y), seconds))
     return Result(shape.name, ways, torch.cuda.max_memory_allocated() / 2**30 if device == "cuda" else 0.0)
 
 
@@ -199,6 +217,10 @@ def _time(call: Callable[..., Any], *inputs: torch.Tensor) -> float:
     return statistics.median(found)
 
 
+def _alone(call: Callable[..., Any], *inputs: torch.Tensor) -> float:
+    return device_time(lambda: call(*inputs)) if inputs[0].is_cuda else float("nan")
+
+
 def _kernels(call: Callable[..., Any], *inputs: torch.Tensor) -> list[str]:
     """The names of the kernels that one call launches, in order; none on a CPU."""
     if not inputs[0].is_cuda:
@@ -213,6 +235,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure the shapes and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", metavar="FILE", help="write the results here too")
+    parser.add_argument("--out", metavar="FILE", help="write the table here")
     parser.add_argument("--only", default="", metavar="TEXT", help="only shapes whose name contains this, such as decompose")
     parser.add_argument("--small", action="store_true", help="little shapes, on the CPU")
     arguments = parser.parse_args(argv)
@@ -233,6 +256,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.json:
             versions = {"torch": torch.__version__, "device": name}
             Path(arguments.json).write_text(json.dumps({"versions": versions, "results": [asdict(r) for r in results]}, indent=1))
+        if arguments.out:
+            Path(arguments.out).write_text("\n".join([HEADER, *(r.rows() for r in results)]) + "\n")
     return 0
 
 
