@@ -63,7 +63,6 @@ def _load(name: str) -> None:
 
 def main() -> int:
     """The command ``optimus-verify``: see :mod:`verify.cli`."""
-    sys.modules.setdefault("optimus_verify", sys.modules[__name__])
     try:
         _load_light()
     except ShadowedError as error:
@@ -92,9 +91,9 @@ def hunt_in_process(*arguments: Any) -> None:
 
 
 def judge_in_process(*arguments: Any) -> None:
-    """What a process that judges a mutant runs: see :func:`verify.mutants.send`."""
-    load_packages()
-    importlib.import_module("verify.mutants").send(*arguments)
+    """What a process that judges a mutant runs: see :func:`verify.mutant.send`."""
+    _load_light()
+    importlib.import_module("verify.mutant").send(*arguments)
 
 
 # ---------------------------------------------------------------------------------------------------------------- pytest
@@ -129,4 +128,4 @@ def pytest_configure(config: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(importlib.import_module("optimus_verify").main())  # under its own name, by which other processes find what they run

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import optimus
+from verify.branches import sources
 from verify.cli import main
-from verify.mutants import score
-from verify.mutation import GUARD, Killed, Mutant, judge_mutant, mutants, sample
+from verify.mutant import Killed, Mutant, control, instead
+from verify.mutants import ControlError, Task, check_control, judged, score
+from verify.mutation import GUARD, code_of_the_pass, mutants, sample
 from verify.rules_loading import load_rule
 from verify.scaffold import TEMPLATE
 
@@ -45,8 +47,13 @@ def test_only_the_code_of_the_pass_is_changed(rule):
     assert sample(found, 5, 1) == sample(found, 5, 1) != sample(found, 5, 2)
 
 
+def judge_mutant(sources: str | tuple[str, ...], mutant: Mutant, fuzz_s: float = 2.0, every: bool = False) -> Killed:
+    ((_, found),) = judged([Task((sources,) if isinstance(sources, str) else sources, mutant, fuzz_s)], 1, every)
+    return found
+
+
 def test_what_changes_nothing_survives_and_what_changes_something_is_seen(rule):
-    same = judge_mutant(rule, changed("a comment", "        if first != second:", "        # the same\n        if first != second:"), 3.0, False)
+    same = judge_mutant(rule, changed("a comment", "        if first != second:", "        # the same\n        if first != second:"))
     assert same.by == ()
     wrong = judge_mutant(
         rule,
@@ -55,11 +62,47 @@ def test_what_changes_nothing_survives_and_what_changes_something_is_seen(rule):
         True,
     )
     assert {"proof", "fuzz", "differential"} <= {witness for witness, _ in wrong.by}
-    forgotten = judge_mutant(rule, changed("forgotten", "if first != second:", "if False:"), 3.0, False)
+    forgotten = judge_mutant(rule, changed("forgotten", "if first != second:", "if False:"))
     assert forgotten.by
-    broken = judge_mutant(rule, changed("broken", "inner.op", "inner.nothing"), 3.0, False)
+    broken = judge_mutant(rule, changed("broken", "inner.op", "inner.nothing"))
     assert broken.by[0][0] == "cases" and "nothing" in broken.by[0][1]
+    unread = judge_mutant(rule, changed("unread", "import torch\n", "import torch\n\nraise OSError('not today')\n"))
+    assert [witness for witness, _ in unread.by] == ["cases"] and "not today" in unread.by[0][1]
+    ended = judge_mutant(rule, changed("ended", "import torch\n", "import torch\n\nimport os\n\nos._exit(1)\n"))
+    assert ended.by == (("time", "its process died in its start"),)
     assert score([same, wrong, forgotten, broken]) == 0.75
+
+
+@pytest.mark.parametrize("name", ["batch_tanh", "merge_splits_pass", "batch_aten_relu", "select_cat_aten_pass", "activation_quantization_aten_pass"])
+def test_no_witness_objects_to_what_is_not_changed(name):
+    for file in sources(optimus.patterns()[name])[:1]:
+        assert judge_mutant(name, control(file), 1.0, True).by == ()
+
+
+def test_a_mutant_of_a_shared_module_is_seen_through_any_pattern_that_uses_it():
+    file = Path(optimus.__file__).parent / "passes" / "_slices.py"
+    old, new = "return left * right", "return left + right"
+    mutant = Mutant(file, "sum", 1, file.read_text().replace(old, new))
+    assert new in mutant.diff()
+    assert judge_mutant(("batch_tanh", "select_cat_aten_pass"), mutant).by[0][1].startswith("select_cat_aten_pass: ")
+
+
+def test_the_changed_source_is_the_only_one_in_its_process():
+    import optimus.passes.batch_tanh as loaded
+
+    with pytest.raises(RuntimeError, match=r"optimus.passes.batch_tanh was imported before; accepted is a process that has not"):
+        instead(Path(loaded.__file__), "")
+
+
+def test_a_control_that_does_not_survive_is_said_and_nothing_is_scored(rule, tmp_path, capsys):
+    check_control(Killed(control(Path("good_rule.py")), (), 1.0))
+    with pytest.raises(ControlError, match=r"good_rule.py is objected to as it stands, so no score would mean anything: fuzz: differs"):
+        check_control(Killed(control(Path("good_rule.py")), (("fuzz", "differs"),), 1.0))
+    Path("good_rule.py").write_text(GOOD.replace("tx.replace(match.nodes[-1], match.found)", "tx.replace(match.nodes[-1], match.nodes[0])"))
+    assert main(["mutants", "--rule", rule, "--most", "1", "--fuzz", "1s", "--json", "out.json"]) == 3
+    said = capsys.readouterr()
+    assert "optimus-verify mutants: good_rule.py is objected to as it stands" in said.err
+    assert "1 of 1" not in said.out and not (tmp_path / "out.json").exists()
 
 
 def test_the_command_lists_who_saw_what(rule, tmp_path, capsys):
@@ -69,6 +112,42 @@ def test_the_command_lists_who_saw_what(rule, tmp_path, capsys):
     found = json.loads((tmp_path / "out.json").read_text())[rule]
     assert len(found["mutants"]) == 3
     assert all(m["diff"].startswith("--- good_rule.py") for m in found["mutants"])
+
+
+MIXED = """
+def written(rule: Rule, count):
+    return count + 1
+
+class Shape:
+    def general(rule):
+        return 1 + 1
+
+    def find(self, node, state):
+        return node or state
+
+def family(function):
+    more = 2 + 2
+
+    @fires("n")
+    def one(x):
+        return x + 1
+
+    return one
+
+@optimus.declines("no", "n")
+def other(x):
+    return x + 1
+"""
+
+
+def test_cases_what_makes_them_and_statements_of_rules_are_no_code_of_the_pass():
+    lines = MIXED.splitlines()
+    assert [lines[k - 1].strip() for k in sorted(code_of_the_pass(MIXED.replace("class Shape:", "class Shape(Pattern):")))] == [
+        "return node or state"
+    ]
+    assert code_of_the_pass(MIXED) == set()
+    assert code_of_the_pass((Path(optimus.__file__).parent / "passes" / "_cases.py").read_text()) == set()
+    assert code_of_the_pass((Path(optimus.__file__).parent / "passes" / "_sections.py").read_text()) == set()
 
 
 def test_every_pattern_has_mutants():

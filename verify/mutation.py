@@ -1,25 +1,22 @@
-"""Mutants of a pass's own source, and which witness sees each: a measure of the judge and of a pattern's cases.
+"""Mutants of a pass's own source: made here, judged by :mod:`verify.mutant`, and all of a subject by :mod:`verify.mutants`.
 
 cosmic-ray says where a source can be changed and makes the change; its runner, which rewrites files in place and runs a command,
-is not used: here each mutant is judged in a process of its own, in memory, by the witnesses of :mod:`verify.judgement`.
+is not used.
 """
 
 from __future__ import annotations
 
 import ast
-import difflib
+import functools
 import random
-import sys
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from optimus.pattern import Pattern
 from verify.branches import sources
 from verify.cli import UsageError
+from verify.mutant import Mutant
 
 OPERATORS = (
     "AddNot", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "NumberReplacer", "ZeroIterationForLoop",
@@ -35,55 +32,30 @@ OPERATORS = (
 GUARD = "GuardNeverTaken"
 """One of our own besides: an ``if`` whose body ends in ``return`` is never taken, as a requirement that was forgotten."""
 
-WITNESSES = ("cases", "proof", "edges", "fuzz", "differential")
-TIME = "time"
-"""What is named as the witness where a mutant does not come to an end."""
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change of one file."""
-
-    file: Path
-    operator: str
-    line: int
-    source: str
-
-    def diff(self) -> str:
-        """The change as a unified diff of one line of context."""
-        before, after = self.file.read_text().splitlines(), self.source.splitlines()
-        return "\n".join(difflib.unified_diff(before, after, self.file.name, f"{self.file.name}, {self.operator}", lineterm="", n=1))
-
-
-@dataclass(frozen=True)
-class Killed:
-    """What became of a mutant: the witnesses that saw it, each with what it said. None did: it survived."""
-
-    mutant: Mutant
-    by: tuple[tuple[str, str], ...]
-    seconds: float
-
-
-# ------------------------------------------------------------------------------------------------------------ the mutants
-
 
 def mutants(pattern: Pattern) -> list[Mutant]:
-    """Every mutant of the code that finds and rewrites: not of cases, of the rule in general, or of signatures.
+    """Every mutant of the code that finds and rewrites, in all files that the pattern is written in.
 
-    Raises :class:`verify.cli.UsageError` where cosmic-ray is not installed.
+    Not of cases, functions that make them (modules that hold nothing else have no mutants), statements of the rule in general,
+    docstrings, or signatures. Raises :class:`verify.cli.UsageError` where cosmic-ray is not installed.
     """
+    return [mutant for file in sources(pattern) for mutant in mutants_of(file)]
+
+
+@functools.cache
+def mutants_of(file: Path) -> tuple[Mutant, ...]:
+    """Those of one file, each text once."""
     found: list[Mutant] = []
-    for file in sources(pattern):
-        text = file.read_text()
-        inside = _code(text)
-        seen = {text}
-        for name, operator in _operators():
-            for occurrence, line in enumerate(_places(text, operator)):
-                changed = _changed(text, operator, occurrence) if line in inside else None
-                if changed is not None and changed not in seen:
-                    seen.add(changed)
-                    found.append(Mutant(file, name, line, changed))
-    return found
+    text = file.read_text()
+    inside = code_of_the_pass(text)
+    seen = {text}
+    for name, operator in _operators():
+        for occurrence, line in enumerate(_places(text, operator)):
+            changed = _changed(text, operator, occurrence) if line in inside else None
+            if changed is not None and changed not in seen:
+                seen.add(changed)
+                found.append(Mutant(file, name, line, changed))
+    return tuple(found)
 
 
 def sample(found: list[Mutant], most: int, seed: int) -> list[Mutant]:
@@ -92,16 +64,43 @@ def sample(found: list[Mutant], most: int, seed: int) -> list[Mutant]:
     return sorted(chosen, key=lambda m: (m.file.name, m.line, m.operator))
 
 
-def _code(text: str) -> set[int]:
-    """The lines of the bodies of functions, but for docstrings, and for functions that are cases or state the rule in general."""
+def code_of_the_pass(text: str) -> set[int]:
+    """The lines of the bodies of functions, but for docstrings, and for functions that are, make or describe cases or state the rule in general."""
+    tree = ast.parse(text)
+    if _only_makes_cases(tree):
+        return set()
     lines: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.FunctionDef) or node.name == "general" or any(_marks_a_case(d) for d in node.decorator_list):
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        if node.name == "general" or _states_a_rule(node) or any(_is_a_case(inner) for inner in ast.walk(node)):
+            left_out |= _lines(node)
             continue
         documented = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
         for statement in node.body[1 if documented else 0 :]:
-            lines |= set(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
-    return lines
+            lines |= _lines(statement)
+    return lines - left_out
+
+
+def _only_makes_cases(tree: ast.Module) -> bool:
+    """Whether a module has functions that make cases, and no class of a pattern."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not _is_a_case(node)]
+    makes = any(_is_a_case(inner) for node in functions for inner in ast.walk(node))
+    return makes and not any(isinstance(node, ast.ClassDef) and node.bases for node in ast.walk(tree))
+
+
+def _lines(node: ast.stmt) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+def _states_a_rule(node: ast.FunctionDef) -> bool:
+    first = node.args.args[0].annotation if node.args.args else None
+    return isinstance(first, ast.Name) and first.id == "Rule"
+
+
+def _is_a_case(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and any(_marks_a_case(d) for d in node.decorator_list)
 
 
 def _marks_a_case(decorator: ast.expr) -> bool:
@@ -161,89 +160,3 @@ def _changed(text: str, operator: Any, occurrence: int) -> str | None:
     except SyntaxError:
         return None
     return changed
-
-
-# ------------------------------------------------------------------------------------------------------------ the verdict
-
-
-def mutated(pattern: Pattern, file: Path, source: str) -> Pattern:
-    """``pattern`` as ``source`` makes it, in place of ``file``. Changes the modules of this process. Raises what the source raises."""
-    cls = type(pattern)
-    order = [sys.modules[c.__module__] for c in reversed(cls.__mro__) if issubclass(c, Pattern) and c.__module__ != Pattern.__module__]
-    for module in dict.fromkeys(order):
-        before = {name: kind for name, kind in vars(module).items() if isinstance(kind, type) and kind.__module__ == module.__name__}
-        _executed(module, source if Path(str(module.__file__)) == file else Path(str(module.__file__)).read_text())
-        _known_everywhere({id(kind): vars(module)[name] for name, kind in before.items() if name in vars(module)})
-    made: Pattern = getattr(sys.modules[cls.__module__], cls.__name__)(**pattern.options())
-    return made
-
-
-def _executed(module: ModuleType, source: str) -> None:
-    exec(compile(source, str(module.__file__), "exec"), module.__dict__)
-
-
-def _known_everywhere(changed: dict[int, type]) -> None:
-    """Give every module of ours that imported a class the changed one, by which patterns of some kinds are known. ``changed``: by the old one."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in ("optimus", "fuzz", "verify"):
-            for called, given in list(vars(module).items()):
-                if id(given) in changed:
-                    setattr(module, called, changed[id(given)])
-
-
-def ask(pattern: Pattern, budget_s: float, every: bool) -> list[tuple[str, str]]:
-    """The witnesses that object to ``pattern``, in order, each with what it says. ``every``: do not stop at the first."""
-    from verify import quantizer
-    from verify.rules import rule_subject
-    from verify.subject import PatternSubject
-
-    plain = PatternSubject(pattern)
-    subject = plain if quantizer.concerns(plain) else rule_subject(pattern)
-    found: list[tuple[str, str]] = []
-    for witness in WITNESSES:
-        said = _asked(witness, subject, budget_s)
-        if said is not None:
-            found.append((witness, said))
-            if not every:
-                break
-    return found
-
-
-def _asked(witness: str, subject: Any, budget_s: float) -> str | None:
-    """What a witness objects to; None if to nothing."""
-    from verify import quantizer
-    from verify.edges import prove_edges
-    from verify.hunting import differential, hunt
-    from verify.proof import proofs
-    from verify.rules import vet
-    from verify.verdict import Proved, explain
-
-    if witness == "cases":
-        if quantizer.concerns(subject):
-            return quantizer.misfired(subject)
-        fault = vet(subject)
-        return None if fault is None else str(fault)
-    if witness == "proof":
-        wrong = next((v for p in proofs(subject, second_solver=False) for v in p.verdicts if not isinstance(v, Proved)), None)
-        return None if wrong is None else explain(wrong)
-    if witness == "edges":
-        edges = prove_edges(subject, second_solver=False)
-        return str(edges) if edges.wrong else None
-    if witness == "fuzz":
-        report = hunt(subject, seconds=budget_s)
-        return report.finding.differences[0] if report.finding is not None else None if report.fired else "it never fired"
-    blamed = next((run for run in differential(subject, ("aot_eager",)) if run.blamed), None)
-    return None if blamed is None else f"{blamed.name}: {blamed.ours[0]}"
-
-
-def judge_mutant(source: str, mutant: Mutant, budget_s: float, every: bool) -> Killed:
-    """Judge one mutant in this process, whose modules are of no use afterwards. ``source``: a pattern's name or ``FILE:NAME``."""
-    from verify.replay import subject_of
-
-    start = time.monotonic()
-    try:
-        pattern = mutated(subject_of(source).pattern, mutant.file, mutant.source)
-        by = ask(pattern, budget_s, every)
-    except Exception as error:  # noqa: BLE001 - what the mutant raises when it is loaded or judged
-        by = [("cases", f"raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")]
-    return Killed(mutant, tuple(by), time.monotonic() - start)
