@@ -138,6 +138,33 @@ def fewer_than_no_zeros(rule):
     rule.equal("the tensor", rule.pad(x, 0, 0 - x.axes[0]), rule.pad(x, 0, 0 - x.axes[0]))
 
 
+def tiled(rule, *, behind_others=True, across_first=True):
+    """A product is what is stored of its tiles, which stand in a list behind others."""
+    across, down, others = (rule.number(name, 1) for name in ("across", "down", "others"))
+    rows, columns = rule.sections("row", down, 2), rule.sections("column", across, 2)
+    x, y = rule.tensor("x", rows.total, rule.number("inner")), rule.tensor("y", columns.total, rule.number("more", 1))
+    rule.suppose(x.axes[1] == y.axes[1])
+    tiles = rule.contract("imk,jnk->ijmn", rule.unflatten(x, 0, rows), rule.unflatten(y, 0, columns))
+    listing = rule.sections("tile", down, across)
+    listed = rule.flatten(tiles, 0, listing)
+    programs = rule.join(0, rule.tensor("front", others, 2, 2), listed)
+    own = rule.narrow(programs, 0, others if behind_others else 0, listing.total)
+    if not across_first:
+        rule.suppose(down == across)
+    blocks = rule.unflatten(own, 0, listing)
+    blocks = blocks if across_first else rule.move(blocks, 0, 1)
+    stored = rule.flatten(rule.flatten(rule.move(blocks, 2, 1), 0, rows), 1, columns)
+    rule.equal("the product", rule.contract("mk,nk->mn", x, y), stored)
+
+
+def tiles_of_another_problem(rule):
+    tiled(rule, behind_others=False)
+
+
+def tiles_in_another_order(rule):
+    tiled(rule, across_first=False)
+
+
 def another_shape(rule):
     n, m = rule.number("n"), rule.number("m")
     x = rule.tensor("x", n, m)
@@ -167,6 +194,8 @@ WRONG = [
     the_padding_cut_out,
     zeros_left_in,
     fewer_than_no_zeros,
+    tiles_of_another_problem,
+    tiles_in_another_order,
     another_shape,
     a_tensor_for_several,
 ]
@@ -187,6 +216,11 @@ def test_padded_sums_cost_the_sign_of_a_zero():
     verdict = prove(statement)
     assert isinstance(verdict, Proved)
     assert verdict.claim == "E2"
+
+
+def test_tiles_in_a_list_make_up_a_product():
+    verdict = prove(tiled)
+    assert isinstance(verdict, Proved), explain(verdict)
 
 
 def test_the_numbers_for_which_it_fails_are_given():

@@ -13,6 +13,7 @@ from optimus.operators import bound
 from optimus.passes._batch import ROW_BIAS, row_bias
 from optimus.pattern import Decline, Exactness, HorizontalPattern, declines, fires
 from optimus.rewriter import Transaction
+from optimus.rule import Rule, Tensor
 from optimus.state import GraphState
 from optimus.values import known, tensor
 
@@ -130,6 +131,38 @@ class GroupLinear(HorizontalPattern):
     cases = (without_bias, with_bias, different_inputs, one_input, different_ranks, returned, two_layers)
     declines = (four, chained, some_with_bias, vectors, scalar_bias, double_precision, large_weights)
     judged_with = {"everywhere": True}
+
+    @staticmethod
+    def general(rule: Rule) -> None:
+        """Any one of the linears as a launch computes it, with and without bias: tiles of one list, whatever tiles stand before and behind its own.
+
+        A tile is ``high`` rows of ``across`` columns, and zero is read beyond the ends of what it reads.
+        """
+        rows, inner, outer = (rule.number(name) for name in ("rows", "inner", "outer"))
+        more_rows, more_inner, more_outer = (rule.number(f"more_{name}") for name in ("rows", "inner", "outer"))
+        down, along, high, across = (rule.number(name, 1) for name in ("down", "along", "high", "across"))
+        row_blocks, column_blocks = rule.sections("row_block", down, high), rule.sections("column_block", along, across)
+        rule.suppose(row_blocks.total == rows + more_rows, column_blocks.total == outer + more_outer)
+        in_rows = rule.sections("tile", down, along)
+        x, w, b = rule.tensor("x", rows, inner), rule.tensor("w", outer, inner), rule.tensor("b", outer)
+        front, behind = (rule.tensor(name, rule.number(f"tiles_{name}"), high, across) for name in ("front", "behind"))
+        x_blocks = rule.unflatten(rule.pad(rule.pad(x, 0, more_rows), 1, more_inner), 0, row_blocks)
+        w_blocks = rule.unflatten(rule.pad(rule.pad(w, 0, more_outer), 1, more_inner), 0, column_blocks)
+        sums = rule.contract("imk,jnk->ijmn", x_blocks, w_blocks)
+        b_blocks = rule.unflatten(rule.pad(b, 0, more_outer), 0, column_blocks)
+        added = rule.apply("add", sums, rule.expand(rule.expand(b_blocks, 1, high), 0, down))
+
+        def launched(blocks: Tensor) -> Tensor:
+            """What is stored of the tiles, once they stand in the list of all."""
+            programs = rule.join(0, front, rule.flatten(blocks, 0, in_rows), behind)
+            own = rule.unflatten(rule.narrow(programs, 0, front.axes[0], in_rows.total), 0, in_rows)
+            rows_of_tiles = rule.flatten(rule.move(own, 2, 1), 0, row_blocks)
+            stored = rule.flatten(rows_of_tiles, 1, column_blocks)
+            return rule.narrow(rule.narrow(stored, 0, 0, rows), 1, 0, outer)
+
+        linear = rule.contract("mk,nk->mn", x, w)
+        rule.equal("without bias", linear, launched(sums))
+        rule.equal("with bias", rule.apply("add", linear, rule.expand(b, 0, rows)), launched(added))
 
     fuse_returned: bool = True
     """Also join members whose results are returned: each has memory of its own."""
