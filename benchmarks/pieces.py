@@ -42,10 +42,10 @@ def _linears_of_widths(n: int) -> Case:
 
 
 def _norms(n: int) -> Case:
-    def norms(*t: torch.Tensor) -> Any:
-        return torch.cat([F.layer_norm(x, (8,), w, b) for x, w, b in zip(t[:n], t[n : 2 * n], t[2 * n :], strict=True)])
+    def norms(x: torch.Tensor, *t: torch.Tensor) -> Any:
+        return torch.cat([F.layer_norm(s, (8,), w, b) for s, w, b in zip(torch.unbind(x), t[:n], t[n:], strict=True)])
 
-    return optimus.fires(*["m, 8"] * n, *["8"] * (2 * n))(norms)
+    return optimus.fires(f"{n}, m, 8", *["8"] * (2 * n))(norms)
 
 
 def _einsums(n: int) -> Case:

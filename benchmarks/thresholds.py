@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.thresholds [--small] [--jobs N] [--only TEXT] [--json FILE]``
 
-What ``min_fuse_set_size`` and ``threshold_to_cat`` should be by default is read from its table. Cells and columns are those of
+What ``min_fuse_set_size``, ``threshold_to_cat`` and ``max_own_inputs`` should be by default is read from its table. Cells and columns are those of
 ``benchmarks.aten_batches``; every pattern runs alone, with the least threshold that it accepts.
 """
 
@@ -39,6 +39,12 @@ def _joined_pieces(t: Sequence[torch.Tensor]) -> Any:
     return torch.cat([t[1], *pieces[1:-1]], 1).exp(), pieces[0] * 2, pieces[-1] + 1
 
 
+def _norms_of_slices(t: Sequence[torch.Tensor]) -> Any:
+    """The norm of each slice of one tensor with its own weight and bias, the results in one tensor."""
+    n = len(t[0])
+    return torch.cat([_norm(x, w, b) for x, w, b in zip(torch.unbind(t[0]), t[1 : n + 1], t[n + 1 :], strict=True)], 1)
+
+
 def _norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return F.layer_norm(x, (WIDTH,), w[0], b)
 
@@ -66,6 +72,8 @@ class Threshold(Cell):
         def draw(*shape: int) -> torch.Tensor:
             return torch.randn(shape, device=device, generator=generator)
 
+        if self.workload == "slices":
+            return _norms_of_slices, [draw(self.count, ROWS, WIDTH), *(draw(*s) for s in [(WIDTH, WIDTH)] * self.count + [(WIDTH,)] * self.count)]
         if self.pattern not in BATCHED:
             return _joined_pieces, [draw(ROWS, (self.count + 2) * WIDTH), draw(ROWS, WIDTH)]
         shapes = [(ROWS, WIDTH)] * self.count, [(WIDTH, WIDTH)] * self.count, [(WIDTH,)] * self.count
@@ -73,13 +81,17 @@ class Threshold(Cell):
 
     def plan(self, on: bool) -> Plan:
         """See :class:`benchmarks.aten_batches.Cell`."""
-        option = "min_fuse_set_size" if self.pattern in BATCHED else "threshold_to_cat"
-        return Plan.of("normalization_pass", (self.pattern, {option: 2})) if on else Plan()
+        options = {"min_fuse_set_size" if self.pattern in BATCHED else "threshold_to_cat": 2}
+        if self.pattern == "batch_layernorm":
+            options["max_own_inputs"] = MEMBERS[-1]
+        after = ("unbind_stack_pass",) if self.workload == "slices" else ()
+        return Plan.of("normalization_pass", (self.pattern, options), *after) if on else Plan()
 
 
 def cells(small: bool) -> list[Cell]:
     """All that is measured."""
     found: list[Cell] = [Threshold(p, "members", n) for p in BATCHED for n in (MEMBERS[:2] if small else MEMBERS)]
+    found += [Threshold("batch_layernorm", "slices", n) for n in (MEMBERS[:2] if small else MEMBERS)]
     return found + [Threshold("split_cat_to_slices_pass", "pieces", n) for n in (PIECES[:2] if small else PIECES)]
 
 

@@ -198,10 +198,10 @@ def _sweep(pattern: VerticalPattern, rewriter: Rewriter, refusals: dict[Node, De
     return done
 
 
-def _asked(question: Callable[[Node, GraphState], Any], node: Node, state: GraphState) -> Any:
+def _asked(question: Callable[[Any, GraphState], Any], about: Node | list[Node], state: GraphState) -> Any:
     """The answer of a pattern; a refusal where it raises, for its errors never reach the user's model."""
     try:
-        return question(node, state)
+        return question(about, state)
     except Exception as error:  # noqa: BLE001 - whatever a pattern raises
         return Decline("error", f"{type(error).__name__}: {error}")
 
@@ -235,11 +235,28 @@ def _round(pattern: HorizontalPattern, rewriter: Rewriter, refusals: dict[Node, 
             continue
         found = schedule(state, segment, inside, pattern.min_fuse_set_size, pattern.max_fuse_set_size)
         refusals.update(dict.fromkeys(found.lonely, _too_few(pattern)))
-        if found.groups:
+        groups = []
+        for members in found.groups:
+            paying = _asked(partial(_paying, pattern), members, state)
+            if isinstance(paying, Decline):
+                refusals.update(dict.fromkeys(members, paying))
+            else:
+                groups.append(paying)
+        if groups:
             _reorder(segment, found)
-            joined = [_join(pattern, members, rewriter) for members in found.groups]
+            joined = [_join(pattern, members, rewriter) for members in groups]
             changed = changed or any(joined)
     return changed
+
+
+def _paying(pattern: HorizontalPattern, members: list[Node], state: GraphState) -> list[Node] | Decline:
+    """Those of ``members`` that the pattern would join."""
+    found = pattern.worth(members, state)
+    if isinstance(found, Decline):
+        return found
+    chosen = set(found)
+    paying = [n for n in members if n in chosen]
+    return paying if len(paying) >= pattern.min_fuse_set_size else _too_few(pattern)
 
 
 def _too_few(pattern: HorizontalPattern) -> Decline:

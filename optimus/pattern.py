@@ -129,7 +129,7 @@ class Pattern:
     by_default: ClassVar[bool] = True
     """Whether the default plan has it; else it is there for plans that name it."""
     judged_with: ClassVar[Mapping[str, Any]] = {}
-    """Options under which the cases hold, where by default the pattern waits for a device that the judge may lack."""
+    """Options under which the cases hold, where by default the pattern waits for a device that the judge may lack, or for a gain."""
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -204,6 +204,14 @@ class HorizontalPattern(Pattern):
         A refusal where the node may not join any group; None where it is not of this kind at all.
         """
         raise NotImplementedError
+
+    def worth(self, members: Sequence[Node], state: GraphState) -> Sequence[Node] | Decline:
+        """Those of a group that pay for being joined, at least ``min_fuse_set_size`` in the order given; a refusal where none do.
+
+        By default all do. Members that are left out get no reason of their own.
+        """
+        del state
+        return members
 
     def fuse(self, members: Sequence[Node], tx: Transaction) -> None:
         """Build the joint operator and say which new node replaces each member."""

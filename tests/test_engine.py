@@ -521,6 +521,36 @@ class TestComposition:
         assert torch.equal(gm(x)[0], program(x))
         assert gm(x)[0].stride() == program(x).stride()
 
+    def test_norms_of_tensors_of_their_own_pay_for_no_stack(self):
+        def program(*xs):
+            return torch.cat([F.layer_norm(x, (4,)) for x in xs])
+
+        journal = optimus.rewrite(gm := graph_of(program, *(torch.randn(3, 4) for _ in range(6))))
+        assert ("batch_layernorm", "own_inputs") in journal.reasons()
+        assert not journal.fired("batch_layernorm")
+        assert sum(n.target is F.layer_norm for n in gm.graph.nodes) == 6
+
+    def test_results_of_joined_linears_are_slices_of_one_tensor(self):
+        """Their norms are joined, with no stack in between."""
+
+        def program(*t):
+            return torch.stack([F.layer_norm(F.linear(x, w), (5,)) for x, w in zip(t[:6], t[6:], strict=True)])
+
+        gm = graph_of(program, *(torch.randn(3, 4) for _ in range(6)), *(torch.randn(5, 4) for _ in range(6)))
+        journal = optimus.rewrite(gm)
+        assert {"batch_linear", "batch_layernorm"} <= set(journal.counts())
+        assert cuts_and_joins(gm) == {"stack": 2}, "of inputs and of weights"
+
+    def test_norms_of_slices_do_without_those_of_other_tensors(self):
+        def program(x, *ys):
+            return torch.stack([F.layer_norm(y, (4,)) for y in (*ys[:3], *torch.unbind(x), *ys[3:])])
+
+        gm = graph_of(program, torch.randn(6, 3, 4), *(torch.randn(3, 4) for _ in range(6)))
+        journal = optimus.rewrite(gm)
+        assert journal.counts()["batch_layernorm"] == 1
+        assert ("batch_layernorm", "own_inputs") in journal.reasons()
+        assert sum(n.target is F.layer_norm for n in gm.graph.nodes) == 7
+
     def test_one_cut_and_one_join_for_three_functions(self):
         def program(x):
             pieces = torch.split(x, 2, 1)
