@@ -32,13 +32,19 @@ def modes_restored() -> Iterator[None]:
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without Python's cycle collector for the while: it would search a growing graph again and again, of which nothing is garbage."""
+    """Without Python's cycle collector for the while: it would search a growing graph again and again, of which nothing is garbage.
+
+    Nor is it searched at the end: what there is counts as old from then on, and is searched with all that is old.
+    """
     running = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if running:
+            if not gc.get_freeze_count():  # else it would be old too what somebody set aside
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
