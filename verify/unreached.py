@@ -8,23 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-UNEQUAL = (
-    "pieces of unlike sizes cannot be stacked, nor joined along another dimension: eager raises, and so does the capture. Where sizes are "
-    "symbols, the capture guards that they are equal, and equal_sizes knows guards. Left are sizes read from data, of which "
-    "the capture only notes that the program will check them: there the rewrite has to be declined, and programs that read sizes from data are not drawn."
-)
-
 UNREACHED: Mapping[str, Mapping[str, str]] = {
-    "_joins.py": {
-        'if cut.op == "split" and (join.op == "stack" or cut.dim != join.dim) and not equal_sizes(cut.sizes[run.first : run.first + run.length]):': UNEQUAL,
-    },
     "activation_quantization.py": {
         "if not converts(fake.device, self.format):": (
             "programs run on the CPU, which converts to either format. What says so, optimus.fp8.converts, is tested for a GPU without the format and for "
             "other devices in tests/test_quantization.py."
         ),
-    },
-    "split_cat.py": {
-        'elif (join.op == "stack" or join.dim != cut.dim) and not equal_sizes(cut.sizes[run.first : run.first + run.length]):': UNEQUAL,
     },
 }

@@ -88,6 +88,14 @@ def used_elsewhere(x, p, q, r):
     return torch.cat([a, b], dim=1), torch.tanh(b) + 1, c
 
 
+@declines("law:sizes", "3 * k, n", grad=False)
+def turned_later(x, k):
+    a, b, c = torch.split(x, [k, k, k])
+    joined = torch.cat([a, b, c], dim=1)
+    a.t_()
+    return joined * 2
+
+
 def run_becomes_a_section(rule: Rule) -> None:
     """A run of neighbours joined along the cut, also among others, and the split in which it is one section."""
     count, first, length = rule.number("count", 1), rule.number("first"), rule.number("length", 1)
@@ -141,7 +149,7 @@ class SplitCat(VerticalPattern):
         stacked_with_others,
         returned,
     )
-    declines: ClassVar[tuple[Case, ...]] = (out_of_order, repeated, used_elsewhere)
+    declines: ClassVar[tuple[Case, ...]] = (out_of_order, repeated, used_elsewhere, turned_later)
 
     @staticmethod
     def general(rule: Rule) -> None:

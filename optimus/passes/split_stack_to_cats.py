@@ -31,6 +31,14 @@ def short_part(x, k):
     return torch.stack([b, c]), a, d
 
 
+@declines("law:sizes", "3 * k, n", grad=False)
+def turned_later(x, k):
+    a, b, c = torch.split(x, [k, k, k])
+    stacked = torch.stack([a, b, c])
+    a.t_()
+    return stacked * 2
+
+
 @dataclass(frozen=True)
 class SplitStackToCats(RunsToSections):
     """``stack([.., *split(x, d)[i : j], ..], c)  ->  cat([.., movedim(unflatten(narrow(x, d, ..), d, (j - i, s)), d, c), ..], c)``
@@ -49,7 +57,7 @@ class SplitStackToCats(RunsToSections):
     join = "stack"
     requirements = {"long_run": "at least threshold_to_cat neighbouring pieces, or all of them, are stacked in their order"}
     cases = (all_pieces, to_the_back, long_part)
-    declines = (short_part,)
+    declines = (short_part, turned_later)
 
     @staticmethod
     def general(rule: Rule) -> None:
