@@ -1,8 +1,8 @@
-"""What fires where: every pattern on the graphs of public models, and on the branch workload.
+"""What fires where: every pattern of Torch-IR on the graphs of public models and of workloads.
 
-Each model is captured in training mode, then rewritten by every pattern that needs no GPU, those that are off by
-default included. Models are those of deepctr-torch, a few of transformers with random weights, and the workloads of
-:mod:`benchmarks.models`.
+Each model is captured in training mode, then rewritten by all of them, those that are off by default included; where one
+waits for a GPU, as ``group_linear`` does, it is told not to. Models are those of deepctr-torch, a few of transformers
+with random weights, the workloads of :mod:`benchmarks.models`, and ``Linears16`` of :mod:`benchmarks.group_linear`.
 
     python -m benchmarks.fires > benchmarks/results/fires.md
 """
@@ -22,9 +22,11 @@ from typing import Any
 import torch
 
 import optimus
+from benchmarks.group_linear import Linears
 from benchmarks.models import ENCODERS, make
 from optimus.capture import capture
-from optimus.plan import on_graphs
+from optimus.pattern import IR, Pattern
+from optimus.plan import on_graphs, replace_options
 
 Factory = Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]
 
@@ -32,13 +34,24 @@ DEEPCTR = ("AFN", "AutoInt", "DCN", "DCNMix", "DIFM", "DeepFM", "FiBiNET", "IFM"
 WORKLOADS = ("Branches16", "Ranking16")
 
 
+def _linears(count: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    model = Linears(count, odd=False)
+    return model, tuple(torch.randn(8, layer.in_features) for layer in model.layers)
+
+
 MODELS: dict[str, Factory] = {
     **{name: partial(make, name) for name in (*DEEPCTR, *WORKLOADS)},
+    "Linears16": partial(_linears, 16),
     **{name: partial(make, name, batch=2) for name in ENCODERS},
 }
 
 
-PLAN = optimus.Plan(tuple(p for p in on_graphs() if not p.judged_with))
+def _anywhere(pattern: Pattern) -> Pattern:
+    """The pattern at its defaults, but that it waits for no GPU."""
+    return replace_options(pattern, {"everywhere": True}) if "everywhere" in pattern.options() else pattern
+
+
+PLAN = optimus.Plan(tuple(_anywhere(p) for p in on_graphs() if p.ir is IR.TORCH))
 
 
 def fires(factory: Factory) -> tuple[int, int, Counter[str], Counter[str]]:
@@ -67,7 +80,10 @@ def main() -> int:
         parser.error(f"unknown model {unknown[0]!r}; accepted are {', '.join(MODELS)}")
     warnings.simplefilter("ignore")
     print(
-        f"# What fires where\n\n{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch {torch.__version__}; training mode; every pattern that needs no GPU.\n"
+        f"# What fires where\n\n{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch {torch.__version__}; training mode; every pattern of Torch-IR, on any device.\n"
+    )
+    print(
+        "Of the models, `Branches16` and `Ranking16` are workloads of `benchmarks/models.py`, `Linears16` is that of `benchmarks/group_linear.py`.\n"
     )
     print("| model | graphs | nodes | rewrites | declined, most frequent |\n|---|---|---|---|---|")
     where: dict[str, list[str]] = {name: [] for name in (s.name for s in PLAN)}
