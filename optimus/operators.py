@@ -56,6 +56,9 @@ ALIASES = {
     "linalg_matmul": "matmul", "special_softmax": "softmax", "scalar_tensor": "number_as_tensor", "row_stack": "vstack",
 }  # fmt: skip
 
+ONE_BOUND = {"clamp_min": "max", "clamp_max": "min"}
+"""What these leave out of ``clamp``, which calls them where it gets no more: the same kernels, and the same gradients."""
+
 CASTS = {
     "float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16, "long": torch.int64,
     "int": torch.int32, "short": torch.int16, "char": torch.int8, "byte": torch.uint8, "bool": torch.bool,
@@ -329,6 +332,9 @@ def _from_schema(node: Node, choices: Overloads, op: str, args: tuple[Any, ...] 
         writes += tuple(n for n in HIDDEN_WRITES[op] if bound.get(n) is not None)
     name = op[:-1] if op.endswith("_") and not op.startswith("_") and writes else op
     random = schema.random or op in RANDOM_FUNCTIONS
+    if name in ONE_BOUND:
+        bound[ONE_BOUND[name]] = None
+        name = "clamp"
     return Call(ALIASES.get(name, name), bound, writes, random, schema.reshapes, schema.overload)
 
 

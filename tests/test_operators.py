@@ -49,6 +49,33 @@ def test_one_name_for_all_spellings(name, target, args):
     assert effects(node_of(target, *args)).pure
 
 
+@pytest.mark.parametrize(("function", "bound"), [("clamp_min", "min"), ("clamp_max", "max")])
+@pytest.mark.parametrize("spelled", ["function", "method", "in place"])
+def test_one_bound_is_clamp_with_the_other_left_out(function, bound, spelled):
+    target = {"function": getattr(torch, function), "method": function, "in place": f"{function}_"}[spelled]
+    call, whole = bind(node_of(target, X, 0.5)), bind(node_of(torch.clamp, X, **{bound: 0.5}))
+    assert call is not None
+    assert whole is not None
+    assert call.op == whole.op
+    assert {k: v for k, v in call.args.items() if k != "self"} == {k: v for k, v in whole.args.items() if k != "self"}
+    assert call.args.keys() == whole.args.keys()
+    assert call.writes == (("self",) if spelled == "in place" else ())
+
+
+@pytest.mark.parametrize(("function", "bound"), [(torch.clamp_min, "min"), (torch.clamp_max, "max")])
+@pytest.mark.parametrize("limit", [0.0, -0.0, 1, float("nan"), float("inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_one_bound_gives_the_bits_and_gradients_of_clamp(function, bound, limit, dtype):
+    special = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 0.5, -0.5, 1.0, 2.0, 65504.0]
+    results = []
+    for clamped in (function, lambda x, limit: torch.clamp(x, **{bound: limit})):
+        x = torch.tensor(special * 5, dtype=dtype, requires_grad=True)
+        y = clamped(x, limit)
+        y.backward(torch.arange(1, 51, dtype=dtype))
+        results.append((y.detach(), x.grad))
+    assert not any(differing_bits(one, other).any() for one, other in zip(*results, strict=True))
+
+
 @pytest.mark.parametrize("spelled", [{"dim": 1}, {"axis": 1}])
 def test_keyword_aliases(spelled):
     call = bind(node_of(torch.cat, [X, Y], **spelled))

@@ -26,6 +26,19 @@ def one_bound(*xs):
     return torch.cat([x.clamp(min=0.25) for x in xs])
 
 
+@fires(*["n, k"] * 10)
+def bounds_by_name_of_the_function(*xs):
+    low = torch.clamp_min(xs[0], 0.5) + xs[1].clamp_min(min=0.5) * torch.clamp(xs[2], min=0.5) - xs[3].clamp(0.5) * torch.clip(xs[4], min=0.5)
+    high = [torch.clamp_max(xs[5], 1), xs[6].clamp_max(1), *(torch.clamp(x, max=1) for x in xs[7:])]
+    return low, torch.cat(high)
+
+
+@declines("too_few", *["n, k"] * 5)
+def hard_tanh(*xs):
+    clamped = [torch.clamp(x, -1, 1) for x in xs[:3]]
+    return torch.cat([*clamped, torch.nn.functional.hardtanh(xs[3]), torch.nn.functional.relu6(xs[4])])
+
+
 @declines("too_few", *["n, k"] * 5)
 def other_bounds(*xs):
     return torch.cat([torch.clamp(x, min=bound) for x, bound in zip(xs, (0, 0.5, 1, 1.5, 2), strict=True)])
@@ -53,7 +66,8 @@ class BatchClamp(Pointwise):
     Independent ``clamp`` of one shape with the same bounds become one over their stack.
 
     Sound because an element-wise function commutes with stacking, and all members have the very same bounds, however
-    they are written. Stops at bounds that are tensors (they would broadcast against the stack), where bounds, shape,
+    they are written; ``clamp_min`` and ``clamp_max`` are ``clamp`` with one bound. ``hardtanh`` and ``relu6`` are not: their
+    gradient at a bound is 0, and that of ``clamp`` is 1. Stops at bounds that are tensors (they would broadcast against the stack), where bounds, shape,
     dtype, device or ``requires_grad`` differ, and where eager's result is not row-major.
     """
 
@@ -61,8 +75,8 @@ class BatchClamp(Pointwise):
     anchors = frozenset({"clamp"})
     function = staticmethod(torch.clamp)
     requirements = {**POINTWISE_REQUIREMENTS, "scalar_bounds": "the bounds are numbers"}
-    cases = (functions, spellings, one_bound)
-    declines = (other_bounds, transposed, in_place, tensor_bounds)
+    cases = (functions, spellings, one_bound, bounds_by_name_of_the_function)
+    declines = (hard_tanh, other_bounds, transposed, in_place, tensor_bounds)
 
     def further(self, node: Node) -> dict[str, Any] | Decline:
         call = bound(node)

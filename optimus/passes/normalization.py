@@ -77,7 +77,7 @@ def squeezed(x):
 
 @fires("n, k")
 def clamped(x):
-    return x.clamp(-0.5, 0.5) + torch.clamp(x, 0.25)
+    return x.clamp(-0.5, 0.5) + torch.clamp(x, 0.25) * x.clamp_min(0.5) - torch.clamp_max(x, max=1)
 
 
 @fires("n, k")
