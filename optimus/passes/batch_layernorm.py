@@ -175,11 +175,11 @@ class BatchLayernorm(HorizontalPattern):
 
 def _source(node: Node, state: GraphState) -> Hashable:
     """What a tensor is a part of, or a join of parts of: its memory. Joins of parts of several tensors are tensors of their own."""
-    memory = state.storages(node)
     if state.ops.get(node) in JOINS:
         joined = {state.storages(part) for part in node.all_input_nodes}
-        return joined.pop() if len(joined) == 1 else memory
-    return memory
+        if len(joined) == 1:
+            return joined.pop()
+    return state.storages(node)
 
 
 def _rank(call: Call) -> int | None:
