@@ -1,8 +1,8 @@
 """Real public models three ways: eager, a compiler alone, the compiler behind optimus. Outputs, gradients, buffers, steps of an optimiser.
 
 One compiled model takes batches of three sizes, with a dynamic batch; outputs, gradients of all parameters and buffers are judged
-element by element against float64, and so are the losses of several steps. A difference is explained where the compiler alone has it
-too, about as large. Models are those of deepctr-torch, and a few of transformers and timm where these are installed; dropout is off,
+element by element against float64, and so are the losses of several steps. All runs twice; a difference is explained where the compiler
+alone has it too, about as large, or lies as far apart from run to run. Models are those of deepctr-torch, and a few of transformers and timm where these are installed; dropout is off,
 for Inductor draws other numbers than eager. A row is written as soon as it is known; the slowest models start first.
 
     python -m benchmarks.model_table --models DIN,bert --device cuda --compiler inductor --jobs 16 --timeout 300 --total 480 --out table.md
@@ -13,212 +13,79 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.models import ENCODERS, IMAGES, SPARSE, TABLE, make
+from benchmarks.models import ENCODERS, IMAGES, SPARSE, TABLE
+from benchmarks.three_ways import BATCHES, COMPILERS, NONDETERMINISTIC, OF_IMAGES, SAME_GRAPH, STEPS, TURNS, UNEXPLAINED, measure
 
-BATCHES, STEPS, RATE = (32, 24, 17), 5, 0.05
-OF_IMAGES = (8, 6, 5)
-"""Batches of models that read images."""
-SLACK = 8.0
-"""How many times further off than the compiler alone a value may be, and than it and eager a loss, from float64."""
-SLOWEST = ("ONN", "mamba", "t5", "FiBiNET", "test_efficientnet", "DCNMix", "deberta-v2", "gpt2", "PNN", "PLE", "DIEN", "bert", "AutoInt", "MLR")
-"""What starts first, in this order: seconds count where as many run at once as there are processors."""
-
-
-def measure(name: str, device: str, compiler: str, batches: tuple[int, ...] | None = None, sparse: int = SPARSE) -> dict[str, Any]:
-    """What differs for one model, in this process."""
-    import torch
-    from torch._dynamo.utils import counters
-
-    import optimus
-    from verify.compare import observe
-    from verify.differential import quiet
-
-    start = time.monotonic()
-    torch.backends.cudnn.allow_tf32 = False  # convolutions of float32 with 10 bits of mantissa are judged as what they are not
-    batches = batches or (OF_IMAGES if name in IMAGES else BATCHES)
-
-    def fresh() -> Any:
-        """The same model anew: what some keep of a call cannot be copied."""
-        model = make(name, max(batches), device=device, sparse=sparse)[0].to(device)
-        return model.eval() if name in ENCODERS else model
-
-    inputs = make(name, max(batches), device=device, sparse=sparse)[1]
-    program, values = functional(fresh())
-
-    def given(batch: int) -> list[Any]:
-        return [*values(), *(torch.clone(i[:batch]) for i in inputs)]
-
-    ways = {"theirs": (compiler, None), "ours": (optimus.backend, {"compiler": compiler})}
-    found: dict[str, Any] = {"model": name, "differences": {}, "bits": {}, "steps": {}}
-    with quiet():
-        judges = {batch: Judge(program, lambda batch=batch: given(batch)) for batch in batches}
-        found["reference"] = [judge.by for judge in judges.values()]
-        found["compared"] = judges[batches[0]].counts
-        for way, (backend, options) in ways.items():
-            torch._dynamo.reset()
-            optimus.clear_journals()
-            counters.clear()
-            fast = torch.compile(program, backend=backend, options=options)
-            lines, bits = [], 0
-            for batch, judge in judges.items():
-                values_given = given(batch)
-                for i in values_given[-len(inputs) :]:
-                    torch._dynamo.mark_dynamic(i, 0)
-                run = observe(fast, values_given)
-                raised = run.raised or run.backward_raised
-                if raised and way == "theirs":
-                    raise RuntimeError(f"{compiler} alone raises {raised}")
-                other, said = judge(run)
-                bits += other
-                lines += [f"batch {batch}: {d}" for d in said]
-            found["differences"][way], found["bits"][way] = lines, bits
-            if way == "ours":
-                found["graphs"] = counters["stats"]["unique_graphs"]
-                found["rewrites"] = sum(len(j.rewrites) for j in optimus.journals())
-                found["patterns"] = sorted({r.pattern for j in optimus.journals() for r in j})
-        found["steps"] = {way: losses(fresh(), inputs, torch.float32, *how) for way, how in {"eager": (None, None), **ways}.items()}
-        made = fresh()
-        torch.set_default_dtype(torch.float64)  # of what a model makes anew
-        try:
-            found["steps"]["float64"] = losses(made, inputs, torch.float64, None, None)
-        finally:
-            torch.set_default_dtype(torch.float32)
-    found["unexplained"] = unexplained(found)
-    found["seconds"] = round(time.monotonic() - start, 1)
-    return found
-
-
-class Judge:
-    """Eager on one batch, and how far off it other runs are. Raises ``RuntimeError`` if eager cannot run, or has no gradient."""
-
-    def __init__(self, program: Callable[..., Any], inputs: Callable[[], list[Any]]) -> None:
-        from verify.compare import STAGES, observe, reference
-
-        self.program, self.inputs = program, inputs
-        self.eager = observe(program, inputs())
-        if self.eager.raised or self.eager.backward_raised:
-            raise RuntimeError(f"eager raises {self.eager.raised or self.eager.backward_raised}")
-        self.exact = [reference(program, inputs(), self.eager, 0, *STAGES[0])]
-        self.counts = {
-            "outputs": len(self.eager.outputs),
-            "gradients": sum(g is not None for g in self.eager.gradients),
-            "buffers": sum(not same(a, b) for a, b in zip(inputs(), self.eager.inputs_after, strict=True)),
-        }
-        if not self.counts["gradients"]:
-            raise RuntimeError("eager has no gradient")
-
-    @property
-    def by(self) -> str:
-        """What it is judged by."""
-        return "none" if self.exact[0] is None else self.exact[0].by
-
-    def __call__(self, run: Any) -> tuple[int, list[str]]:
-        """How many outputs, gradients and buffers have other bits than in eager, and what is further off than rounding explains."""
-        from verify.compare import STAGES, differences, reference
-
-        bits, lines = len(differences(self.eager, run, bitwise=True)), []
-        for k, stage in enumerate(STAGES if bits else ()):
-            if k == len(self.exact):
-                self.exact.append(reference(self.program, self.inputs(), self.eager, 0, *stage))
-            lines = differences(self.eager, run, self.exact[k], bitwise=False)
-            if not lines or self.exact[k] is None:
-                break
-        return bits, lines
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two tensors hold the same values, NaN for NaN."""
-    return bool(((one == other) | ((one != one) & (other != other))).all())
-
-
-def functional(model: Any) -> tuple[Callable[..., Any], Callable[[], list[Any]]]:
-    """The model as a function of its parameters, buffers and inputs, and fresh values for the former."""
-    from torch.func import functional_call
-
-    state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    names = list(state)
-
-    def program(*given: Any) -> Any:
-        x = tuple(i.to(given[0].dtype) if i.is_floating_point() else i for i in given[len(names) :])
-        return functional_call(model, dict(zip(names, given, strict=False)), x)
-
-    return program, lambda: [v.detach().clone().requires_grad_(v.requires_grad) for v in state.values()]
-
-
-def losses(model: Any, inputs: tuple[Any, ...], dtype: Any, backend: Any, options: Any) -> list[float]:
-    """The losses of several steps of SGD with momentum, which change ``model``."""
-    import torch
-
-    torch._dynamo.reset()
-    trained = model.to(dtype)
-    given = [i.to(dtype) if i.is_floating_point() else i for i in inputs]
-    run = trained if backend is None else torch.compile(trained, backend=backend, options=options)
-    optimizer = torch.optim.SGD(trained.parameters(), lr=RATE, momentum=0.9)
-    found = []
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        loss = (run(*given) - 0.25).square().mean()
-        loss.backward()
-        optimizer.step()
-        found.append(float(loss))
-    return found
-
-
-def unexplained(found: dict[str, Any]) -> list[str]:
-    """Differences of ours that the compiler alone has not, or not so large; losses further off than eager's and the compiler's."""
-    alone = found["differences"]["theirs"]
-    sizes = dict(map(_size, alone))
-    lines = []
-    for line in found["differences"]["ours"]:
-        place, size = _size(line)
-        if line not in alone and not size <= SLACK * sizes.get(place, 0.0):
-            lines.append(line)
-    exact = found["steps"]["float64"]
-    for step, right in enumerate(exact):
-        off = {way: abs(found["steps"][way][step] - right) for way in ("eager", "ours", "theirs")}
-        allowed = SLACK * max(off["eager"], off["theirs"]) + 1e-6 * abs(right)
-        if not off["ours"] <= allowed:
-            lines.append(
-                f"step {step + 1}: the loss is off by {off['ours']:.3g}, eager's by {off['eager']:.3g}, the compiler's by {off['theirs']:.3g}"
-            )
-    return lines
-
-
-def _size(difference: str) -> tuple[str, float]:
-    """Where a difference is, and how many times what is allowed it is; NaN where that is not known, which nothing explains."""
-    place = re.split(r": \d+ of \d+ elements", difference)[0]
-    worst = re.search(r"at worst (\S+) times what is allowed$", difference)
-    return place, float(worst[1]) if worst else math.nan
+SLOWEST = (
+    "FiBiNET",
+    "mamba",
+    "ONN",
+    "t5",
+    "test_convnext",
+    "test_resnet",
+    "test_efficientnet",
+    "DCNMix",
+    "PLE",
+    "AFM",
+    "test_vit",
+    "AFN",
+    "AutoInt",
+    "deberta-v2",
+)
+"""What starts first, in this order: the slowest model ends last, and seconds count where as many run at once as there are processors."""
 
 
 def row(found: dict[str, Any]) -> str:
     """A row of the table."""
     if "error" in found:
-        return f"| {found['model']} | | | | | | | | {found['error']} |"
+        return f"| {found['model']} | {' | ' * 9}{found['error']} |"
     bits, both = ([str(kind[way]) for way in ("ours", "theirs")] for kind in (found["bits"], {w: len(d) for w, d in found["differences"].items()}))
     compared = ", ".join(f"{count}" for count in found["compared"].values())
     references = ", ".join(sorted(set(found["reference"])))
-    what = "; ".join(found["unexplained"][:2]) or "none"
-    cells = (found["model"], found["seconds"], found["graphs"], found["rewrites"], compared, ", ".join(bits), ", ".join(both), references, what)
+    name = found["model"] + (f" (by {found['compiler']})" if found["refused"] else "")
+    graph = "the same" if found["one graph"] else "rewritten" if found["rewrites"] else "other"
+    cells = (
+        *(name, found["seconds"], found["graphs"], found["rewrites"], graph, compared),
+        *(", ".join(bits), ", ".join(map(partial(_apart, found), ("eager", "theirs", "ours"))), ", ".join(both), references, _verdict(found)),
+    )
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
+def _apart(found: dict[str, Any], way: str) -> str:
+    count = found["apart"][way]
+    return f"{count} (by {found['furthest'][way]:.2g})" if count else "0"
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    """``none``, or the first differences that are unexplained; and how many others are put down to what."""
+    counted = [f"{len(found[c])} {c}" for c in (NONDETERMINISTIC, SAME_GRAPH, COMPILERS) if found[c]]
+    counted += ["the compiler compiled twice"] if found["compiled again"] else []
+    return "; ".join([*(found[UNEXPLAINED][:2] or ["none"]), *counted])
+
+
 HEAD = (
-    "| model | seconds | graphs | rewrites | outputs, gradients, buffers | other bits: ours, the compiler | differences: ours, the compiler "
-    "| judged by | unexplained |\n|---|---|---|---|---|---|---|---|---|"
+    "| model | seconds | graphs | rewrites | graph that the compiler gets | outputs, gradients, buffers | other bits: ours, the compiler "
+    "| other bits from run to run: eager, the compiler, ours | differences: ours, the compiler | judged by | unexplained |"
+    "\n|---|---|---|---|---|---|---|---|---|---|---|"
 )
+MEANING = f"""
+Each compiled function runs {TURNS} times on each batch, and is trained {TURNS} times from the same start. Other bits from run to run, in brackets
+how far apart at most, as a part of what is allowed. Unexplained is a difference behind optimus that is none of these: "{COMPILERS}", the compiler
+alone has it too, about as large; "{NONDETERMINISTIC}", the compiler alone lies apart by at least as much from run to run as it is too large;
+"{SAME_GRAPH}", the compiler got the very same graph with optimus and without, by its text, and does not give the same bits there twice.
+Where one would be unexplained, the compiler alone compiles a second time.
+"""
 RESULT = "RESULT "
 
 
@@ -280,8 +147,9 @@ def main() -> int:
             found.append(done.result())
             print(row(found[-1]), flush=True)
             if a.out:
-                a.out.write_text("\n".join([text, *map(row, found)]) + "\n")
-    return int(any("error" in f or f["unexplained"] for f in found))
+                notes = [f"\n{f['model']}: {f['refused']}." for f in found if f.get("refused")]
+                a.out.write_text("\n".join([text, *map(row, found), *notes, MEANING]))
+    return int(any("error" in f or f[UNEXPLAINED] for f in found))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import torch
 from verify.observing import USERS, Run, observe
 from verify.reference import STAGES, Reference, reference
 
-__all__ = ["STAGES", "USERS", "Reference", "Run", "compare", "compared", "differences", "judged", "observe", "reference"]
+__all__ = ["STAGES", "USERS", "Reference", "Run", "allowance", "compare", "compared", "differences", "judged", "observe", "reference"]
 
 FACTOR = 8.0
 """How many times eager's own error, plus what rounding would do, a reassociated result may be off."""
@@ -214,8 +214,7 @@ def _by_element(
     bad = wrong & ~finite & (torch.isfinite(one) | torch.isfinite(other) | ~overflown)
     if bool(bad.any()):
         return [_first(bad, one, other) + "; eager or the reference is not finite there"]
-    info = torch.finfo(one.dtype)
-    allowed = FACTOR * ((one.double() - exact).abs() + noise) + ULPS * (info.eps * exact.abs() + info.tiny)
+    allowed = allowance(one, exact, noise)
     distance = (other.double() - exact).abs()
     off = wrong & finite & ~(distance <= allowed)
     if not bool(off.any()):
@@ -225,6 +224,12 @@ def _by_element(
     if by == "eager":
         return [_first(off, one, other) + f"; rounding moves it by {noise[at].item():.3g}{far}"]
     return [_first(off, one, other) + f"; float64 says {exact[at].item()!r}, eager is off by {abs(one[at].item() - exact[at].item()):.3g}{far}"]
+
+
+def allowance(one: torch.Tensor, exact: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+    """How far from the reference ``exact`` each element may be, where eager computes ``one``."""
+    info = torch.finfo(one.dtype)
+    return FACTOR * ((one.double() - exact).abs() + noise) + ULPS * (info.eps * exact.abs() + info.tiny)
 
 
 def _where(mask: torch.Tensor) -> tuple[int, ...]:
