@@ -74,6 +74,20 @@ def _verdict(found: dict[str, Any]) -> str:
     return "; ".join([*(found[UNEXPLAINED][:2] or ["none"]), *counted])
 
 
+REASONS = {
+    "DIN": "`Dice` of deepctr_torch/layers/activation.py calls `self.bn(x)` on a transposed tensor. On the CPU PyTorch's fake "
+    "`_native_batch_norm_legit_functional` has the strides of its input, (256, 1, 64), and the kernel gives (256, 4, 1), so that the "
+    "`view` that AOTAutograd has written for the next `linear` cannot be taken. Compilers that decompose the batch norm do not meet this."
+}
+"""Why a compiler alone cannot run a model, where that was looked into."""
+
+
+def note(found: dict[str, Any]) -> str:
+    """What is said below the table of a model that the compiler alone cannot run."""
+    said = f"\n{found['model']} by {found['compiler']}: {found['refused'].rstrip('.')}."
+    return f"{said} {REASONS[found['model']]}" if found["model"] in REASONS else said
+
+
 HEAD = (
     "| model | seconds | graphs | rewrites | graph that the compiler gets | outputs, gradients, buffers | other bits: ours, the compiler "
     "| other bits from run to run: eager, the compiler, ours | differences: ours, the compiler | judged by | unexplained |"
@@ -147,7 +161,7 @@ def main() -> int:
             found.append(done.result())
             print(row(found[-1]), flush=True)
             if a.out:
-                notes = [f"\n{f['model']}: {f['refused']}." for f in found if f.get("refused")]
+                notes = [note(f) for f in found if f.get("refused")]
                 a.out.write_text("\n".join([text, *map(row, found), *notes, MEANING]))
     return int(any("error" in f or f[UNEXPLAINED] for f in found))
 

@@ -20,7 +20,7 @@ from verify.compare import STAGES, differences, observe, reference
 from verify.differential import quiet
 from verify.observing import Run
 from verify.reference import Reference
-from verify.spread import Spread
+from verify.spread import Spread, place_of
 
 BATCHES, STEPS, RATE = (32, 24, 17), 5, 0.05
 OF_IMAGES = (8, 6, 5)
@@ -347,7 +347,7 @@ def excused(line: str, alone: Sequence[str]) -> bool:
 
 def size_of(difference: str) -> tuple[str, float]:
     """Where a difference is, and how many times what is allowed it is; NaN where that is not known, which nothing explains."""
-    place = re.split(r": \d+ of \d+ elements", difference)[0]
+    place = place_of(difference) or difference
     worst = re.search(r"at worst (\S+) times what is allowed$", difference)
     return place, float(worst[1]) if worst else math.nan
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from verify.differential import Comparison, three_way
 from verify.observing import observe
 from verify.reference import reference
 from verify.spread import Spread, places
@@ -80,3 +81,39 @@ def test_other_shapes_are_places_apart():
 def test_complex_numbers():
     runs = [observe(lambda x, k=k: torch.complex(x, x * 0 + k), inputs(), gradients=False) for k in (1.0, 4.0)]
     assert Spread.between(runs).of["output 0"].tolist() == [3.0, 3.0]
+
+
+class Ours:
+    """A compiler in front of which a subject would stand, that is off by so much."""
+
+    def __init__(self, off):
+        self.off, self.faults, self.fired = off, [], 1
+
+    def __call__(self, gm, inputs):
+        return lambda *args: tuple(o * (1 + self.off) for o in gm.forward(*args))
+
+
+@pytest.mark.parametrize(
+    ("noise", "off", "is_blamed"),
+    [
+        ([0.0], 1e-3, True),
+        ([0.0, 1e-3], 1e-3, False),
+        ([0.0, 1e-3], 1e-2, True),
+        ([0.0, 0.0, 1e-3], 1e-3, False),  # only the compile is another
+        ([0.0, 1e-3], 0.0, False),
+    ],
+)
+def test_a_differential_run_looks_at_the_compiler_twice(noise, off, is_blamed):
+    """``noise``: of each run of the compiler alone in turn."""
+    turns = iter(noise + noise[-1:] * 9)
+
+    def compiler(gm, inputs):
+        return lambda *args: tuple(o * (1 + n) for n in [next(turns)] for o in gm.forward(*args))
+
+    def inputs():
+        return [torch.randn(4, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()]
+
+    run = three_way(lambda x: torch.sin(x) * 2, inputs, Ours(off), compiler, bitwise=False)
+    assert Comparison("", "", False, run.fired, run.ours, run.theirs, run.unsteady).blamed == is_blamed
+    assert bool(run.ours) == bool(off)
+    assert bool(run.unsteady) == (bool(off) and not is_blamed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,14 +18,15 @@ from fuzz.templates import instantiate
 from optimus.capture import names
 from optimus.pattern import Exactness
 from optimus.postgrad import HOOK, PostGradPass, aot_eager
-from verify.compare import compare as compare_runs
+from verify.compare import STAGES, Reference, Run, compared, observe, reference
 from verify.lowered import is_lowered
+from verify.spread import Spread, place_of
 from verify.subject import PassError, Subject, applied
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One program three ways. ``ours``: what differs from eager with the subject; ``theirs``: without it."""
+    """One program three ways. ``ours``: what differs from eager with the subject; ``theirs``: without it; ``unsteady``: see :class:`ThreeWay`."""
 
     name: str
     compiler: str
@@ -33,11 +34,12 @@ class Comparison:
     fired: int
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
+    unsteady: tuple[str, ...] = ()
 
     @property
     def blamed(self) -> bool:
         """Whether the subject changes something that the compiler alone does not."""
-        return bool(set(self.ours) - set(self.theirs))
+        return bool(set(self.ours) - set(self.theirs) - set(self.unsteady))
 
 
 def differential(
@@ -76,16 +78,20 @@ def compare(subject: Subject, program: Program, compiler: str, device: str = "cp
     bitwise = subject.exactness is Exactness.BITWISE and compiler == "aot_eager"
     run = three_way(program.function(), inputs, backend(subject, compiler), compiler, bitwise=bitwise, dynamic=dynamic)
     name = program.origin if gradients else f"{program.origin} without gradients"
-    return Comparison(name, compiler, dynamic, run.fired, run.ours, run.theirs)
+    return Comparison(name, compiler, dynamic, run.fired, run.ours, run.theirs, run.unsteady)
 
 
 @dataclass(frozen=True)
 class ThreeWay:
-    """What differs from eager with and without the subject, and how often it fired."""
+    """What differs from eager with and without the subject, and how often it fired.
+
+    ``unsteady``: those of ``ours`` that are too large by no more than the compiler alone lies apart from run to run.
+    """
 
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
     fired: int
+    unsteady: tuple[str, ...] = ()
 
 
 class Backend:
@@ -131,15 +137,32 @@ def backend(subject: Subject, compiler: str) -> Backend:
 def three_way(
     program: Callable[..., Any], make_inputs: Callable[[], Sequence[Any]], ours: Backend, compiler: str, *, bitwise: bool, dynamic: bool = False
 ) -> ThreeWay:
-    """Run ``program`` in eager, through ``compiler``, and through ``ours``; compare the latter two with eager."""
-    found = []
-    with quiet():
-        for chosen in (ours, compiler):
-            torch._dynamo.reset()
-            compiled = torch.compile(copy.copy(program), backend=chosen, dynamic=dynamic or None)
-            found.append(tuple(compare_runs(program, compiled, make_inputs, bitwise=bitwise)))
+    """Run ``program`` in eager, through ``compiler``, and through ``ours``; compare the latter two with eager.
+
+    Where ``ours`` alone differs, the compiler alone runs again, and compiles again, to see how far it lies apart from itself.
+    """
+
+    def compiled(chosen: Any) -> Callable[..., Any]:
         torch._dynamo.reset()
-    return ThreeWay((*dict.fromkeys(ours.faults), *found[0]), found[1], ours.fired)
+        return torch.compile(copy.copy(program), backend=chosen, dynamic=dynamic or None)
+
+    with quiet():
+        mine, eager, run = compared(program, compiled(ours), make_inputs, bitwise=bitwise)
+        alone = compiled(compiler)
+        theirs, _, once = compared(program, alone, make_inputs, bitwise=bitwise)
+        unsteady: list[str] = []
+        if set(mine) - set(theirs):
+            runs = [once, observe(alone, make_inputs()), observe(compiled(compiler), make_inputs())]
+            unsteady = _unsteady(set(mine) - set(theirs), runs, lambda: reference(program, make_inputs(), eager, 0, *STAGES[-1]), eager, run)
+        torch._dynamo.reset()
+    return ThreeWay((*dict.fromkeys(ours.faults), *mine), tuple(theirs), ours.fired, tuple(unsteady))
+
+
+def _unsteady(lines: Iterable[str], runs: Sequence[Run], exact: Callable[[], Reference | None], eager: Run, run: Run) -> list[str]:
+    """Those of ``lines`` that are too large by no more than ``runs`` of the compiler alone lie apart."""
+    spread = Spread.between(runs)
+    judge = exact() if spread.of else None
+    return [line for line in lines if judge is not None and spread.explains(place_of(line), eager, run, judge)]
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def compare(subject: Subject, case: Case, device: str = "cpu", *, dynamic: bool 
     ours = Scheduled(subject)
     bitwise = subject.exactness is Exactness.BITWISE
     run = three_way(program.function(), inputs, ours, "inductor", bitwise=bitwise, dynamic=dynamic)
-    return Comparison(case.name, "inductor", dynamic, run.fired, run.ours, run.theirs), ours
+    return Comparison(case.name, "inductor", dynamic, run.fired, run.ours, run.theirs, run.unsteady), ours
 
 
 def _program(case: Case, dynamic: bool) -> Program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,12 @@ def places(run: Run) -> dict[str, Any]:
     """Each value of a run, by the name that its differences are reported with."""
     kinds = (("output {}", run.outputs), ("input {} after the call", run.inputs_after), ("gradient {}", run.gradients))
     return {name.format(k): value for name, values in kinds for k, value in enumerate(values)}
+
+
+def place_of(difference: str) -> str:
+    """The place of a difference of elements, as it is reported; nothing for any other difference."""
+    found = re.match(r"(.*): \d+ of \d+ elements", difference)
+    return found[1] if found else ""
 
 
 def _exact(reference: Reference, place: str) -> tuple[Any, Any]:
