@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import types
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -38,11 +39,15 @@ class Effects:
 
 PURE = Effects()
 ASSERTION = Effects(ordered=True)
+LOGGED = Effects(ordered=True)
 
 PURE_MODULES = {"math", "_operator", "builtins", "torch.fx.experimental.sym_node"}
 SWITCHES = {"_set_grad_enabled", "_enter_autocast", "_exit_autocast", "_enter_inference_mode", "_exit_inference_mode", "set_deterministic_debug_mode",
             "use_deterministic_algorithms", "_set_deterministic_algorithms", "set_default_dtype"}  # fmt: skip
 HOOKS = {"register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
+LOGS = frozenset({torch._C._log_api_usage_once, torch._C._log_api_usage_metadata, torch._C._autograd._record_function_with_args_enter,
+                  torch._C._autograd._record_function_with_args_exit})  # fmt: skip
+"""What only tells a logger or a profiler; so do the operators of the namespace ``profiler``. They stay in their order."""
 SIDE_EFFECTS = {"backward", *HOOKS, "set_", "resize_", "resize_as_", "swap_tensors", "record_stream"}
 
 
@@ -52,6 +57,8 @@ def effects(node: Node, call: Call | None = None) -> Effects:
         return PURE
     if isinstance(node.target, HigherOrderOperator):
         return _of_region(node)
+    if only_logs(node.target):
+        return LOGGED
     call = bind(node) if call is None else call
     if call is None:
         return _of_unknown(node)
@@ -62,6 +69,15 @@ def effects(node: Node, call: Call | None = None) -> Effects:
     if not (call.writes or call.random or call.reshapes):
         return PURE
     return Effects(call.written(), call.random, ordered=call.random, reshapes=call.reshapes)
+
+
+def only_logs(target: Any) -> bool:
+    """Whether a call tells a logger or a profiler, and does nothing else."""
+    if isinstance(target, OpOverload):
+        return target.namespace == "profiler"
+    if isinstance(target, OpOverloadPacket):
+        return target._qualified_op_name.startswith("profiler::")
+    return isinstance(target, types.BuiltinFunctionType) and target in LOGS
 
 
 def _of_unknown(node: Node) -> Effects:

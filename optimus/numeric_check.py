@@ -21,6 +21,7 @@ from optimus.copies import beside
 from optimus.engine import Engine
 from optimus.limit import Limit, Limiter
 from optimus.plan import Plan
+from optimus.postgrad import aot_eager, behind_autograd
 from optimus.rewriter import Validator
 from optimus.state import GraphState
 
@@ -68,8 +69,9 @@ class NumericFailure:
     """A result that is not what the graph computed before it was rewritten.
 
     ``call``: the number of the call, from 1. ``what``: the result and how it differs. ``pattern`` and ``rewrite``: the first
-    rewrite with which it differs, numbered as in the journal; None where the rewritten graph is right in eager, so that the
-    compiler behind it makes the difference. ``switched_off``: whether the pattern was switched off.
+    rewrite with which it differs, numbered as in the journal, or over the forward and the backward graph where the pattern is
+    one of ATen-IR; None where the rewritten graphs are right in eager, so that the compiler behind them makes the difference.
+    ``switched_off``: whether the pattern was switched off.
     """
 
     call: int
@@ -115,7 +117,8 @@ def switch_on() -> None:
 class Watched:
     """A compiled graph with the graph as it was: call it as the compiled one.
 
-    ``finish``: compiles a rewritten graph. ``faithful``: whether random numbers are drawn as eager draws them.
+    ``finishing``: what compiles a graph that is rewritten by a plan, steps behind autograd included. ``faithful``: whether random
+    numbers are drawn as eager draws them.
     """
 
     check: NumericCheck
@@ -123,7 +126,7 @@ class Watched:
     compiled: Callable[..., Any]
     plan: Plan
     validate: Validator | None
-    finish: Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
+    finishing: Callable[[Plan], Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]]
     faithful: Callable[[], bool]
     grad: bool = field(default_factory=torch.is_grad_enabled)
     calls: int = 0
@@ -154,8 +157,9 @@ class Watched:
         if wanted != self.off:
             self.off = wanted
             gm = copy.deepcopy(self.original)
-            Engine(gm, self.plan.without(*wanted), self.validate, grad=self.grad).run()
-            self.compiled = torch.compile(gm, backend=self.finish)
+            plan = self.plan.without(*wanted)
+            Engine(gm, plan, self.validate, grad=self.grad).run()
+            self.compiled = torch.compile(gm, backend=self.finishing(plan))
 
     def _sampled(self, inputs: Sequence[Any]) -> Any:
         kept = beside(inputs, self.written)
@@ -203,30 +207,45 @@ class Watched:
 
     def _guilty(self, kept: Sequence[Any], cotangents: Sequence[Any] | None) -> tuple[str, int] | None:
         """The first rewrite with which the graph, run in eager on the same inputs, differs from what it was; None if none does."""
-        expected = self._observed(self.original, kept, cotangents)
+        expected = self._observed(self.original.forward, kept, cotangents)
         plan = self.plan.without(*self.off)
+        whole = copy.deepcopy(self.original)
+        Engine(whole, plan, self.validate, grad=self.grad, limiter=Limiter(Limit())).run()
 
-        def differs(first: int | None) -> tuple[bool, Limiter]:
-            gm, limiter = copy.deepcopy(self.original), Limiter(Limit(first=first))
+        def rewritten(limiter: Limiter) -> Callable[..., Any]:
+            gm = copy.deepcopy(self.original)
             Engine(gm, plan, self.validate, grad=self.grad, limiter=limiter).run()
-            found = self._observed(gm, kept, cotangents)
+            return gm.forward
+
+        def rewritten_below(limiter: Limiter) -> Callable[..., Any]:
+            later = behind_autograd(plan)
+            backend = aot_eager(lambda gm: Engine(gm, later, self.validate, limiter=limiter).run())
+            with torch.set_grad_enabled(self.grad):  # in a hook of the backward pass it is off
+                compiled: Callable[..., Any] = backend(copy.deepcopy(whole), beside(kept, self.written))
+            return compiled
+
+        def differs(make: Callable[[Limiter], Callable[..., Any]], first: int | None) -> tuple[bool, Limiter]:
+            limiter = Limiter(Limit(first=first))
+            found = self._observed(make(limiter), kept, cotangents)
             pairs = [(name, one, other) for (name, one), (_, other) in zip(expected, found, strict=False)]
             return len(expected) != len(found) or first_difference(pairs, self.check.tolerance) is not None, limiter
 
-        wrong, whole = differs(None)
-        low, high = 0, len(whole.applied)
-        if not wrong or not high:
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if differs(middle)[0] else (middle, high)
-        return whole.applied[high - 1].pattern, high
+        for make in (rewritten, rewritten_below) if behind_autograd(plan) else (rewritten,):
+            wrong, limiter = differs(make, None)
+            low, high = 0, len(limiter.applied)
+            if not wrong or not high or (make is rewritten_below and differs(make, 0)[0]):
+                continue
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if differs(make, middle)[0] else (middle, high)
+            return limiter.applied[high - 1].pattern, high
+        return None
 
-    def _observed(self, gm: GraphModule, kept: Sequence[Any], cotangents: Sequence[Any] | None) -> list[tuple[str, Any]]:
-        """Outputs and written inputs of one run in eager, or gradients where cotangents are given."""
+    def _observed(self, program: Callable[..., Any], kept: Sequence[Any], cotangents: Sequence[Any] | None) -> list[tuple[str, Any]]:
+        """Outputs and written inputs of one run, or gradients where cotangents are given."""
         given = beside(kept, self.written)
         with _generators_kept(kept), torch.set_grad_enabled(self.grad):
-            outputs = pytree.tree_leaves(gm.forward(*given))
+            outputs = pytree.tree_leaves(program(*given))
             if cotangents is None:
                 return [*enumerated("output", outputs), *((f"input {k} after the call", given[k]) for k in sorted(self.written))]
             return enumerated("gradient of input", gradients(outputs, given, cotangents))

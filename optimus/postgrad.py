@@ -12,10 +12,18 @@ from typing import Any
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch.fx import Graph, GraphModule
 
+from optimus.pattern import IR, HorizontalPattern, VerticalPattern
+from optimus.plan import Plan
+
 HOOK = "post_grad_custom_pre_pass"
 
 Change = Callable[[GraphModule], object]
 """Rewrites a graph in place."""
+
+
+def behind_autograd(plan: Plan) -> Plan:
+    """Those of its steps that rewrite the graphs of ATen behind autograd."""
+    return Plan(tuple(p for p in plan.at(IR.ATEN) if isinstance(p, (HorizontalPattern, VerticalPattern))))
 
 
 class PostGradPass(CustomGraphPass):

@@ -20,9 +20,8 @@ from optimus.journal import Journal
 from optimus.limit import cache_key, current
 from optimus.numeric_check import NumericCheck, Watched
 from optimus.packing import Packing
-from optimus.pattern import IR, HorizontalPattern, VerticalPattern
 from optimus.plan import Plan, default_plan, lookup
-from optimus.postgrad import HOOK, PostGradPass, aot_eager
+from optimus.postgrad import HOOK, PostGradPass, aot_eager, behind_autograd
 from optimus.rewriter import Validator
 
 ENVIRONMENT = "OPTIMUS_PATTERNS"
@@ -98,7 +97,11 @@ def backend(
     pack = given.pop("pack", False)
     if not isinstance(pack, bool):
         raise TypeError(f"pack={pack!r} is a {type(pack).__name__}; accepted are True and False")
-    finish = _compiler(compiler, mode, given, plan, _after_autograd(plan, validate))
+
+    def finishing(chosen: Plan) -> Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]:
+        return _compiler(compiler, mode, given, chosen, _after_autograd(chosen, validate))
+
+    finish = finishing(plan)
     check, limiter = NumericCheck.of(given_check), current()
     observe = None if limiter is None else limiter.observer()
     original = copy.deepcopy(gm) if check is not None or observe is not None else None
@@ -108,7 +111,7 @@ def backend(
     if original is not None and observe is not None:
         compiled = observe(limiter, original, plan, validate, compiled)
     if original is not None and check is not None:
-        compiled = Watched(check, original, compiled, plan, validate, finish, lambda: _draws_as_eager(compiler, given))
+        compiled = Watched(check, original, compiled, plan, validate, finishing, lambda: _draws_as_eager(compiler, given))
     return compiled
 
 
@@ -185,7 +188,7 @@ def _from_environment(plan: Plan, text: str) -> Plan:
 
 def _after_autograd(plan: Plan, validate: Validator | None) -> PostGradPass | None:
     """The patterns of ATen-IR as a pass on graphs behind autograd; None if the plan has none."""
-    chosen = Plan(tuple(p for p in plan.at(IR.ATEN) if isinstance(p, (HorizontalPattern, VerticalPattern))))
+    chosen = behind_autograd(plan)
 
     def change(gm: GraphModule) -> None:
         journal = Engine(gm, chosen, validate).run()

@@ -13,6 +13,7 @@ from optimus.numeric_check import NumericCheck, NumericError, NumericWarning, fi
 from optimus.plan import Plan
 from tests import planted
 from tests.broken.joins import OrderIgnored
+from tests.broken.lowered import FactorDropped
 
 WRONG = Plan((OrderIgnored(),))
 
@@ -153,6 +154,44 @@ class TestFailures:
         with pytest.raises(NumericError, match=r"gradient of input 0.*rewrite 1 of gradient"):
             y.sum().backward()
 
+    @pytest.mark.parametrize("compiler", ["aot_eager", "inductor"])
+    def test_a_pattern_of_aten_is_named_and_switched_off(self, compiler):
+        """Behind right rewrites above it; a third right one stands in front of it."""
+
+        def program(x, w):
+            a, b = torch.split(x, [4, 4], 1)
+            first = torch.cat([torch.sub(a, b), torch.sub(b, a)])
+            return torch.cat([torch.sub(a.sin(), first[:4], alpha=3), torch.sub(b.cos(), first[4:], alpha=3)]) @ w[:4]
+
+        plan = Plan((*Plan.of("normalization_pass"), FactorDropped(min_fuse_set_size=2)))
+        with pytest.raises(NumericError, match=r"made by rewrite \d of factor_dropped"):
+            compiled(program, plan, compiler)(*tensors())
+        torch._dynamo.reset()
+        seen = []
+        fast = compiled(program, plan, compiler, on_failure="disable", callback=seen.append)
+        inputs = tensors()
+        assert not torch.allclose(fast(*inputs), program(*inputs))
+        assert numeric_check.switched_off() == ("factor_dropped",)
+        torch.testing.assert_close(fast(*inputs), program(*inputs))
+        assert [f.switched_off for f in seen] == [True]
+
+    def test_a_pattern_of_aten_in_the_backward_pass_alone_is_named(self):
+        plan = Plan((FactorDropped(min_fuse_set_size=2),))
+        fast = compiled(_subtracts_backwards, plan)
+        x = tensors()[0]
+        y = fast(x)
+        with pytest.raises(NumericError, match=r"gradient of input 0.*rewrite 1 of factor_dropped"):
+            y.sum().backward()
+
+    def test_a_compiler_that_is_wrong_is_blamed_beside_patterns_of_aten(self):
+        def off(gm, inputs):
+            return lambda *args: tuple(o * 2 for o in gm.forward(*args))
+
+        plan = Plan((*Plan.of("normalization_pass"), FactorDropped(min_fuse_set_size=2)))
+        fast = optimus.compile(right, plan=plan, numeric_check={"every": 1, "tolerance": 1e-4}, options={"compiler": off})
+        with pytest.raises(NumericError, match="made by the compiler behind the rewrites"):
+            fast(*tensors())
+
     def test_the_compiler_behind_is_told_apart(self):
         def off(gm, inputs):
             return lambda *args: tuple(o * 2 for o in gm.forward(*args))
@@ -160,6 +199,23 @@ class TestFailures:
         fast = optimus.compile(right, plan=WRONG, numeric_check={"every": 1, "tolerance": 1e-4}, options={"compiler": off})
         with pytest.raises(NumericError, match="made by the compiler behind the rewrites"):
             fast(*tensors())
+
+
+class Subtracting(torch.autograd.Function):
+    """The identity, whose gradient takes differences with a factor."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b = g.sin(), g.cos()
+        return torch.cat([torch.sub(a[:2], b[:2], alpha=3), torch.sub(a[2:], b[2:], alpha=3)])
+
+
+def _subtracts_backwards(x):
+    return Subtracting.apply(x) * 2
 
 
 class TestNothingChanges:
@@ -204,6 +260,16 @@ class TestNothingChanges:
         fast = compiled(lambda x, w: torch.nn.functional.dropout(right(x, w), 0.5), compiler="inductor")
         fast(*tensors())
         assert numeric_check.counts == {"skipped: random numbers of the compiler's own": 1}
+
+    def test_what_only_logs_is_no_effect(self):
+        def program(x, w):
+            torch._C._log_api_usage_once("tests.program")
+            return right(x, w)
+
+        compiled(program)(*tensors())
+        assert numeric_check.counts == {"checked": 1}
+        with pytest.raises(NumericError, match="rewrite 1 of order_ignored"):
+            compiled(lambda x, w: (torch._C._log_api_usage_once("tests.wrong"), wrong(x, w))[1])(*tensors())
 
     def test_no_warning_where_all_is_right(self):
         with warnings.catch_warnings():

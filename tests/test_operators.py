@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from fuzz.program import Input, Program, Step, Var
 from optimus import operators, schemas
-from optimus.effects import effects
+from optimus.effects import Effects, effects
 from optimus.operators import COMPLEX_STEADY, STEADY, bind, is_elementwise, keeps_bits
 from verify.compare import differing_bits
 
@@ -124,6 +124,31 @@ def test_an_unknown_function_is_opaque():
 
 def _stranger(x):
     return x + 1
+
+
+@pytest.mark.parametrize(
+    ("target", "args"),
+    [
+        (torch._C._log_api_usage_once, ("name",)),
+        (torch._C._log_api_usage_metadata, ("name", {})),
+        (torch._C._autograd._record_function_with_args_enter, ("name", X)),
+        (torch.ops.profiler._record_function_enter_new, ("name",)),
+        (torch.ops.profiler._record_function_enter_new.default, ("name",)),
+        (torch.ops.profiler._record_function_exit, (X,)),
+    ],
+)
+def test_what_only_logs_keeps_its_order_and_does_nothing_else(target, args):
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    found = effects(graph.call_function(target, tuple(x if a is X else a for a in args)))
+    assert found == Effects(ordered=True)
+
+
+def test_a_name_like_that_of_a_logger_says_nothing():
+    def _log_api_usage_once(x):
+        return x.add_(1)
+
+    assert effects(node_of(_log_api_usage_once, X)).opaque
 
 
 def test_batch_norm_writes_its_statistics():
