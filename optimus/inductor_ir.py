@@ -20,6 +20,7 @@ from typing import Any
 
 from optimus.caching import identity
 from optimus.journal import Declined, Journal, Rewrite
+from optimus.limit import Limiter, cache_key, current, graph_of
 from optimus.pattern import IR, Decline, Pattern
 from optimus.plan import Plan
 from optimus.versions import SchedulerPassBase
@@ -107,24 +108,54 @@ class InductorPattern(Pattern):
         raise NotImplementedError
 
 
-def apply(pattern: InductorPattern, nodes: Sequence[SchedulerNode], journal: Journal) -> list[SchedulerNode]:
-    """The nodes after one pattern; ``nodes`` themselves where it does nothing, or what it does is wrong."""
+def apply(pattern: InductorPattern, nodes: Sequence[SchedulerNode], journal: Journal, limiter: Limiter | None = None) -> list[SchedulerNode]:
+    """The nodes after one pattern; ``nodes`` themselves where it does nothing, or what it does is wrong.
+
+    Of what it would do, only that happens which ``limiter`` allows; a set of nodes is counted under the name of its first.
+    """
+    if limiter is not None and not limiter.admits(pattern.name):
+        return list(nodes)
     start = time.perf_counter()
     view = View(nodes)
+    rewrites, counted = len(journal.rewrites), 0 if limiter is None else len(limiter.applied)
     try:
-        groups = [g for g in pattern.find(view) if len(g) > 1]
+        groups = _allowed(pattern, [g for g in pattern.find(view) if len(g) > 1], view, journal, limiter)
         found = _rewritten(pattern, groups, view) if groups else list(nodes)
         wrong = _wrong(nodes, found)
         if wrong:
             raise ValueError(wrong)
     except Exception as error:  # noqa: BLE001 - a pass never makes a compile fail
+        del journal.rewrites[rewrites:]
+        if limiter is not None:
+            del limiter.applied[counted:]
         journal.declined.append(Declined(pattern.name, "all", "error", f"{type(error).__name__}: {error}"))
         return list(nodes)
-    _tell(journal, pattern, groups, view)
+    journal.declined += [Declined(pattern.name, name, d.reason, d.detail) for name, d in view.declined.items()]
     journal.seconds[pattern.name] = journal.seconds.get(pattern.name, 0.0) + time.perf_counter() - start
     if groups:
         _register(found, view.scheduler)
     return found
+
+
+def _allowed(
+    pattern: InductorPattern, groups: Sequence[Sequence[SchedulerNode]], view: View, journal: Journal, limiter: Limiter | None
+) -> list[Sequence[SchedulerNode]]:
+    """Those of ``groups`` that ``limiter`` allows; it and the journal are told of them."""
+    kept: list[Sequence[SchedulerNode]] = []
+    for group in groups:
+        first = group[0].get_name()
+        if limiter is not None and not limiter.allows(pattern.name, first):
+            view.decline(group[0], "limit")
+            continue
+        kept.append(group)
+        names = tuple(n.get_name() for n in group)
+        reads = tuple(sorted({d.name for n in group for d in n.read_writes.reads}))
+        writes = tuple(sorted(name for n in group for name in n.get_buffer_names()))
+        found = Rewrite(len(journal.rewrites) + 1, pattern.name, len(kept), reads, writes, names, ("_".join(names),), ())
+        journal.rewrites.append(found)
+        if limiter is not None:
+            limiter.note(first, found)
+    return kept
 
 
 def _rewritten(pattern: InductorPattern, groups: Sequence[Sequence[SchedulerNode]], view: View) -> list[SchedulerNode]:
@@ -156,15 +187,6 @@ def _register(nodes: Sequence[SchedulerNode], scheduler: Any) -> None:
             scheduler.name_to_fused_node[inner.get_name()] = node
 
 
-def _tell(journal: Journal, pattern: InductorPattern, groups: Sequence[Sequence[SchedulerNode]], view: View) -> None:
-    for ordinal, group in enumerate(groups, 1):
-        names = tuple(n.get_name() for n in group)
-        reads = tuple(sorted({d.name for n in group for d in n.read_writes.reads}))
-        writes = tuple(sorted(name for n in group for name in n.get_buffer_names()))
-        journal.rewrites.append(Rewrite(len(journal.rewrites) + 1, pattern.name, ordinal, reads, writes, names, ("_".join(names),), ()))
-    journal.declined += [Declined(pattern.name, name, d.reason, d.detail) for name, d in view.declined.items()]
-
-
 @dataclass
 class SchedulerPass(SchedulerPassBase):  # type: ignore[misc, valid-type]
     """The steps of a plan that are for Inductor's scheduler, behind the pass that was there before."""
@@ -178,15 +200,16 @@ class SchedulerPass(SchedulerPassBase):  # type: ignore[misc, valid-type]
         if self.previous is not None:
             nodes = self.previous(nodes)
         journal = Journal(plan=str(self.plan), ir=IR.INDUCTOR.value, nodes_before=len(nodes))
-        for pattern in patterns_of(self.plan) if nodes else ():
-            nodes = apply(pattern, nodes, journal)
+        with graph_of(current()) as limiter:
+            for pattern in patterns_of(self.plan) if nodes else ():
+                nodes = apply(pattern, nodes, journal, limiter)
         journal.nodes_after, journal.stopped = len(nodes), "every step of the plan was tried once"
         self.record(journal)
         return nodes
 
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with the plan, its options and code, and the pass in front; see :func:`optimus.caching.identity`."""
-        return identity(self.plan, self.previous)
+        return identity(self.plan, self.previous) + cache_key()
 
 
 def patterns_of(plan: Plan) -> list[InductorPattern]:

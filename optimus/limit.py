@@ -188,6 +188,16 @@ def current() -> Limiter | None:
 
 
 @contextlib.contextmanager
+def graph_of(limiter: Limiter | None) -> Iterator[Limiter | None]:
+    """Inside, the next graph is rewritten, if there is a limiter."""
+    if limiter is not None:
+        limiter.enter()
+    yield limiter
+    if limiter is not None:
+        limiter.leave()
+
+
+@contextlib.contextmanager
 def limited(limit: Limit) -> Iterator[Limiter]:
     """Inside, every graph of this process is rewritten under ``limit``, with numbers that start anew."""
     limiter = Limiter(limit)

@@ -16,6 +16,7 @@ from optimus.caching import identity
 from optimus.exponents import exponents
 from optimus.fp8 import expansion, fp8_decode, fp8_encode, fp8_step
 from optimus.journal import Declined, Journal, Rewrite, source_line
+from optimus.limit import Limiter, cache_key, current, graph_of
 from optimus.passes.activation_quantization import ActivationQuantization
 from optimus.pattern import IR, Decline
 from optimus.plan import Plan
@@ -38,12 +39,18 @@ class Quantized:
 
 
 def quantize(
-    forward: GraphModule, backward: GraphModule, outputs: int, pattern: ActivationQuantization, journal: Journal, static: Sequence[int] = ()
+    forward: GraphModule,
+    backward: GraphModule,
+    outputs: int,
+    pattern: ActivationQuantization,
+    journal: Journal,
+    static: Sequence[int] = (),
+    limiter: Limiter | None = None,
 ) -> Quantized:
     """Quantise what ``forward`` saves for ``backward``, by the operators of :mod:`optimus.fp8`; both graphs stay as they are.
 
     ``outputs``: how many results of ``forward`` are none that it saves. ``static``: positions of inputs of ``forward`` that are
-    parameters or buffers. ``journal`` is told what was done and what not. Raises ``ValueError`` where the graphs do not belong together.
+    parameters or buffers. ``journal`` and ``limiter`` are told what was done and what not. Raises ``ValueError`` where the graphs do not belong together.
     """
     returned = list(forward.graph.output_node().args[0])  # type: ignore[arg-type]
     inputs = {n.name: n for n in backward.graph.find_nodes(op="placeholder")}
@@ -55,8 +62,7 @@ def quantize(
     given = list(forward.graph.find_nodes(op="placeholder"))
     fixed = frozenset(given[k] for k in static if k < len(given))
     answers = pattern.choose(tensors, held, fixed, exponents(backward.graph))
-    names = [n.name for n in answers if isinstance(n, Node)]
-    _tell(journal, pattern, tensors, answers)
+    names = _tell(journal, pattern, tensors, answers, limiter)
     if not names:
         return Quantized(forward, backward, ())
     return Quantized(_forward(forward, outputs, names, pattern), _backward(backward, names, pattern), tuple(names))
@@ -66,8 +72,14 @@ def _shape_env(fake: Any) -> Any:
     return getattr(getattr(fake, "fake_mode", None), "shape_env", None)
 
 
-def _tell(journal: Journal, pattern: ActivationQuantization, saved: Sequence[Node], answers: Sequence[Node | Decline]) -> None:
+def _tell(
+    journal: Journal, pattern: ActivationQuantization, saved: Sequence[Node], answers: Sequence[Node | Decline], limiter: Limiter | None
+) -> list[str]:
+    """The names of what is quantised: all that ``limiter`` allows."""
+    names = []
     for node, answer in zip(saved, answers, strict=True):
+        if not isinstance(answer, Decline) and limiter is not None and not limiter.allows(pattern.name, node.name):
+            answer = Decline("limit")
         if isinstance(answer, Decline):
             journal.declined.append(Declined(pattern.name, node.name, answer.reason, answer.detail))
             continue
@@ -76,6 +88,10 @@ def _tell(journal: Journal, pattern: ActivationQuantization, saved: Sequence[Nod
         line = source_line(node)
         lines = () if line is None else (line,)
         journal.rewrites.append(Rewrite(len(journal.rewrites) + 1, pattern.name, ordinal, (node.name,), (node.name,), (), added, lines))
+        if limiter is not None:
+            limiter.note(node.name, journal.rewrites[-1])
+        names.append(node.name)
+    return names
 
 
 def _names_of(name: str, pattern: ActivationQuantization) -> list[str]:
@@ -226,8 +242,9 @@ class Partitioner(CustomPartitionerFn):
         forward, backward = partition(gm, joint_inputs, **kwargs)
         journal = Journal(plan=str(self.plan), ir=IR.ATEN.value, nodes_before=_size(forward, backward))
         start = time.perf_counter()
-        for pattern in patterns_of(self.plan):
-            forward, backward = _kept(forward, backward, kwargs, pattern, journal, self.expanded)
+        with graph_of(current()) as limiter:
+            for pattern in patterns_of(self.plan):
+                forward, backward = _kept(forward, backward, kwargs, pattern, journal, self.expanded, limiter)
         journal.seconds["all"] = time.perf_counter() - start
         journal.nodes_after = _size(forward, backward)
         journal.stopped = "every saved value was looked at"
@@ -236,7 +253,7 @@ class Partitioner(CustomPartitionerFn):
 
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with the plan, its options and code, and the partitioner in front; see :func:`optimus.caching.identity`."""
-        return identity(self.plan, self.previous) + (":expanded" if self.expanded else "")
+        return identity(self.plan, self.previous) + (":expanded" if self.expanded else "") + cache_key()
 
     def __reduce__(self) -> Any:
         """Inductor pickles its configuration into the cache key, so that only what matters may be in it."""
@@ -248,12 +265,19 @@ def _restored(plan: str, previous: Any, expanded: bool, _: str) -> Partitioner:
 
 
 def _kept(
-    forward: GraphModule, backward: GraphModule, given: dict[str, Any], pattern: ActivationQuantization, journal: Journal, expanded: bool
+    forward: GraphModule,
+    backward: GraphModule,
+    given: dict[str, Any],
+    pattern: ActivationQuantization,
+    journal: Journal,
+    expanded: bool,
+    limiter: Limiter | None,
 ) -> tuple[GraphModule, GraphModule]:
     """Both graphs quantised; as they were where that raises."""
-    before = len(journal.rewrites)
+    before, counted = len(journal.rewrites), 0 if limiter is None else len(limiter.applied)
     try:
-        found = quantize(forward, backward, given["num_fwd_outputs"], pattern, journal, given.get("static_lifetime_input_indices") or ())
+        static = given.get("static_lifetime_input_indices") or ()
+        found = quantize(forward, backward, given["num_fwd_outputs"], pattern, journal, static, limiter)
         if found.names:
             if expanded:
                 expand(found.forward)
@@ -263,6 +287,8 @@ def _kept(
         return found.forward, found.backward
     except Exception as error:  # noqa: BLE001 - a pass never makes a compile fail
         del journal.rewrites[before:]
+        if limiter is not None:
+            del limiter.applied[counted:]
         journal.declined.append(Declined(pattern.name, "graph", "error", f"{type(error).__name__}: {error}"))
         return forward, backward
 
