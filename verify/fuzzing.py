@@ -26,6 +26,7 @@ from optimus.pattern import Case, Exactness
 from verify.compare import compare
 from verify.lowered import compare_lowered, is_lowered, rewritten_both
 from verify.lowering import LoweringError, lower
+from verify.pieces import fewer_pieces
 from verify.running import forward, runner
 from verify.shrinking import read_inputs, smaller
 from verify.spent import Spent
@@ -389,4 +390,4 @@ def _smaller(program: Program) -> list[Program]:
     found += [replace(program, bare=frozenset())] if program.bare else []
     if len(program.outputs) > 1:
         found += [replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]) for k in range(len(program.outputs))]
-    return found + [read_inputs(less) for less in smaller(program) if less.outputs]
+    return found + [read_inputs(less) for less in (*smaller(program), *fewer_pieces(program)) if less.outputs]
