@@ -191,9 +191,14 @@ class Score:
             entry.by = {} if entry.key in passed else None
         return cls(standing, found)
 
-    def judge(self, workers: int, until: float, out: Path) -> None:
-        """Judge what is left, until it is time, and write as results come in. Raises :class:`verify.mutants.ControlError`."""
-        left = [e for e in (*self.controls, *self.mutants) if e.by is None]
+    def judge(self, workers: int, until: float, out: Path, files: Sequence[str]) -> None:
+        """Judge what is left, until it is time, and write as results come in. Raises :class:`verify.mutants.ControlError`.
+
+        ``files``: the names of those whose mutants are judged; empty: all.
+        """
+        mutants = [e for e in self.mutants if e.by is None and (not files or e.mutant.file.name in files)]
+        concerned = {name for e in mutants for name in e.names}
+        left = [*(e for e in self.controls if e.by is None and e.names[0] in concerned), *mutants]
         waiting = {(e.mutant.file, e.mutant.operator, e.mutant.source, e.names): e for e in left}
         self.write(out)
         written = time.monotonic()
@@ -282,13 +287,17 @@ def main() -> int:
     parser.add_argument("--out", default="mutation-score.json", metavar="FILE")
     parser.add_argument("--resume", metavar="FILE", help="leave out what was judged there")
     parser.add_argument("--only", metavar="FILE", help="judge what survived there, or was not judged")
+    parser.add_argument("--file", action="append", default=[], metavar="NAME", help="judge mutants of this file alone, such as split_cat.py")
     parser.add_argument("--table", metavar="FILE", help="judge nothing, print the table of that file")
     options = parser.parse_args()
     start = time.monotonic()
+    unknown = [name for name in options.file if not (HOME / name).is_file()]
+    if unknown:
+        parser.error(f"--file {unknown[0]}: is not there; accepted is the name of a file in {HOME.name}/")
     found = Score.of(options.table or options.only or options.resume, again=options.only is not None)
     if options.table is None:
         try:
-            found.judge(options.workers, start + options.total, Path(options.out))
+            found.judge(options.workers, start + options.total, Path(options.out), options.file)
         except ControlError as error:
             print(f"benchmarks.mutation_score: {error}", file=sys.stderr)
             return 3
