@@ -107,9 +107,10 @@ def backend(
     original = copy.deepcopy(gm) if check is not None or observe is not None else None
     journal = Engine(gm, plan, validate).run()
     _note(journal)
+    number = 0 if limiter is None else limiter.graphs  # those behind autograd are counted next
     compiled = _finished(finish, gm, example_inputs, journal, pack)
     if original is not None and observe is not None:
-        compiled = observe(limiter, original, plan, validate, compiled)
+        compiled = observe(limiter, number, original, plan, validate, compiled)
     if original is not None and check is not None:
         compiled = Watched(check, original, compiled, plan, validate, finishing, lambda: _draws_as_eager(compiler, given))
     return compiled
@@ -268,8 +269,8 @@ class PreGradPass(CustomGraphPass):
         observe = None if limiter is None else limiter.observer()
         original = copy.deepcopy(gm) if observe is not None else None
         _note(Engine(gm, self.plan, self.validate).run())
-        if original is not None and observe is not None:
-            observe(limiter, original, self.plan, self.validate, None)
+        if original is not None and observe is not None and limiter is not None:
+            observe(limiter, limiter.graphs, original, self.plan, self.validate, None)
 
     def uuid(self) -> Any:
         """Part of Inductor's cache key: changes with plan, options, pass code, validator, and the pass in front."""

@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 import torch
 
 import optimus
 import verify
 from optimus.limit import Limit, limited
-from optimus.passes.activation_quantization import ActivationQuantization
 from optimus.passes.group_kernels import GroupKernels
 from optimus.plan import Plan, lookup
+from tests.broken.joins import OrderIgnored
+from tests.planted_below import BACKWARDS, QUANTISER, TOO_LARGE, TURNED, grouped, inputs, quantised, sloped
 from verify.bisection.probes import CallableProbe
-
-QUANTISER = ActivationQuantization(size_in_mb=0, allowed_dtypes="float32", use_scaling=False)
-"""Without steps it clamps: right only where no saved value is beyond 57,344."""
-
-
-def inputs(seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return [(torch.randn(s, generator=generator) * 0.3).requires_grad_() for s in ((6, 8), (8, 8), (8, 8))]
-
-
-def saving(x, w, v):
-    """Each round saves what its sine and its product read; what the second product of the third one reads is too large for the format."""
-    for k in range(5):
-        x = torch.cat(torch.split(x, [3, 5], 1), 1)
-        y = torch.mm(x, w).sin()
-        x = torch.mm(y * 1e6, v) * 1e-6 if k == 2 else y
-    return x
-
-
-def gradients(program, given):
-    return torch.autograd.grad(program(*given).square().sum(), given)
-
-
-def quantised(plan, compiler="aot_eager"):
-    """Whether gradients are those of eager, but for what 8 bits round."""
-    fast = torch.compile(saving, backend=optimus.backend, options={"plan": plan, "compiler": compiler})
-    pairs = zip(gradients(fast, inputs()), gradients(saving, inputs()), strict=True)
-    return all(bool((one - other).norm() <= 0.5 * other.norm()) for one, other in pairs)
 
 
 def applied(check, limit):
@@ -52,7 +23,7 @@ def applied(check, limit):
 
 
 class TestQuantiser:
-    plan = Plan((lookup("mutate_cat_pass"), QUANTISER))
+    plan = TOO_LARGE
 
     def test_saved_values_are_counted_and_cut_off(self):
         whole = applied(lambda: quantised(self.plan), Limit())
@@ -98,34 +69,8 @@ class TestQuantiser:
         assert {a.pattern for a in whole} == {"mutate_cat_pass"}
 
 
-@dataclass(frozen=True)
-class ExpTurned(GroupKernels):
-    """Where the loops of a group take an exponential, the joint one takes a sine."""
-
-    name = "exp_turned"
-
-    def rewrite(self, members, view):
-        for node in members:
-            for inner in node._body.root_block.graph.nodes:
-                if inner.target == "exp":
-                    inner.target = "sin"
-        return super().rewrite(members, view)
-
-
-def grouped(plan):
-    """Whether five groups of three loops each, of a shape of their own, are right; the third takes exponentials."""
-
-    def program(*xs):
-        operators = (torch.tanh, torch.sin, torch.exp, torch.sigmoid, torch.cos)
-        return tuple(op(x) + 1 for op, triple in zip(operators, zip(*[iter(xs)] * 3, strict=True), strict=True) for x in triple)
-
-    given = [torch.randn(s, generator=torch.Generator().manual_seed(k)) for k, s in enumerate((4, n) for n in range(3, 8) for _ in range(3))]
-    fast = torch.compile(program, backend=optimus.backend, options={"plan": plan})
-    return all(torch.allclose(a, b, atol=1e-4) for a, b in zip(fast(*given), program(*given), strict=True))
-
-
 class TestScheduler:
-    plan = Plan((ExpTurned(),))
+    plan = TURNED
 
     def test_sets_of_nodes_are_counted_and_cut_off(self):
         right = Plan((GroupKernels(),))
@@ -153,11 +98,43 @@ class TestScheduler:
         assert [d.reason for d in below.declined] == ["error"]
 
 
+class TestBackward:
+    plan = BACKWARDS
+
+    def test_a_wrong_rewrite_of_the_backward_graph_alone_is_named(self, tmp_path):
+        assert sloped(self.plan) == ["1"]
+        outcome = verify.bisect(CallableProbe(lambda: sloped(self.plan), "sloped"), state=tmp_path / "s", minimise_s=1)
+        (culprit,) = outcome.bisection.culprits
+        assert culprit.guilty.pattern == "factor_dropped", outcome.bisection.message
+        assert culprit.guilty.graph == 3  # behind that of operators and the forward one
+        assert culprit.alone
+        assert outcome.problems == ["not cut down: no graph was saved: the rewritten graph was never called, or is one behind autograd"]
+
+
+def test_the_graph_of_a_culprit_is_saved_where_others_are_counted_behind_it(tmp_path):
+    """A wrong rewrite above autograd, beside right ones below."""
+    plan = Plan((OrderIgnored(), lookup("activation_quantization_aten_pass")))
+
+    def check():
+        def program(x):
+            a, b = torch.split(x, [3, 5], 1)
+            return torch.tanh(torch.cat([b, a], 1)).sin()
+
+        x = inputs()[0]
+        fast = torch.compile(program, backend=optimus.backend, options={"plan": plan, "compiler": "aot_eager"})
+        return torch.equal(fast(x), program(x))
+
+    outcome = verify.bisect(CallableProbe(check, "check"), state=tmp_path / "s")
+    assert outcome.bisection.culprits[0].guilty.pattern == "order_ignored"
+    assert outcome.minimised[0] is not None, outcome.problems
+    assert outcome.minimised[0].sample.size <= 8
+
+
 def test_nothing_compiled_under_a_limit_is_taken_from_a_cache():
     from optimus.inductor_ir import SchedulerPass
     from optimus.quantization import Partitioner
 
-    for made in (Partitioner(TestQuantiser.plan, print), SchedulerPass(TestScheduler.plan, print)):
+    for made in (Partitioner(TOO_LARGE, print), SchedulerPass(TURNED, print)):
         plain = made.uuid()
         with limited(Limit(first=1)):
             assert len({made.uuid(), made.uuid(), plain}) == 3

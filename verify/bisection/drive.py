@@ -121,5 +121,7 @@ def _sample(probe: Probe, culprit: Culprit, state: State, tell: Callable[[str], 
     folder = next((f for f in (observed / SEEN, observed / FIRST) if f.exists()), None)
     if folder is None:
         problem = observed / PROBLEM
-        raise SavedError(problem.read_text().strip() if problem.exists() else "no graph was saved: the rewritten graph was never called")
+        raise SavedError(
+            problem.read_text().strip() if problem.exists() else "no graph was saved: the rewritten graph was never called, or is one behind autograd"
+        )
     return load(folder), read_plan(folder)

@@ -27,17 +27,19 @@ OBSERVER = "verify.bisection.observe:observer"
 SEEN, FIRST, PROBLEM = "seen", "first", "problem.txt"
 
 
-def observer(limiter: Limiter, original: GraphModule, plan: Plan, validate: Validator | None, compiled: Callable[..., Any] | None) -> Any:
+def observer(
+    limiter: Limiter, number: int, original: GraphModule, plan: Plan, validate: Validator | None, compiled: Callable[..., Any] | None
+) -> Any:
     """What is called in the place of ``compiled``: the same, which saves the graph and the inputs of the first call that differs.
 
-    ``original``: the graph before it was rewritten under the limit of ``limiter``. Without ``compiled``, where nobody sees the
+    ``original``: the graph before it was rewritten under the limit of ``limiter``, which counted it as ``number``. Without ``compiled``, where nobody sees the
     calls, the graph is saved with random inputs.
     """
     assert limiter.limit.record is not None
     folder = Path(limiter.limit.record).parent / "observed"
-    if not any(a.graph == limiter.graphs for a in limiter.applied):
+    if not any(a.graph == number for a in limiter.applied):
         return compiled
-    watch = _Watch(folder, limiter, original, plan, validate)
+    watch = _Watch(folder, limiter, number, original, plan, validate)
     if compiled is None:
         watch.keep(FIRST, _drawn(original))
         return None
@@ -50,14 +52,14 @@ def observer(limiter: Limiter, original: GraphModule, plan: Plan, validate: Vali
 
 
 class _Watch:
-    def __init__(self, folder: Path, limiter: Limiter, original: GraphModule, plan: Plan, validate: Validator | None) -> None:
+    def __init__(self, folder: Path, limiter: Limiter, number: int, original: GraphModule, plan: Plan, validate: Validator | None) -> None:
         self.folder, self.plan, self.original = folder, plan, original
         self.grad = torch.is_grad_enabled()
         self.done = False
-        names = {a.pattern for a in limiter.applied if a.graph == limiter.graphs}
+        names = {a.pattern for a in limiter.applied if a.graph == number}
         self.chosen = Plan(tuple(p for p in plan if p.name in names))
         self.rewritten = copy.deepcopy(original)
-        again = Limiter(limiter.limit, graphs=limiter.graphs - 1)
+        again = Limiter(limiter.limit, graphs=number - 1)
         Engine(self.rewritten, plan, validate, grad=self.grad, limiter=_silent(again)).run()
 
     def look(self, inputs: Sequence[Any]) -> None:
