@@ -43,8 +43,6 @@ from verify.mutation import mutants_of
 HOME = Path(optimus.passes.__file__).parent
 EQUIVALENT = Path(__file__).parent / "results" / "mutation-equivalent.json"
 FUZZ_S = 5.0
-FEW = 3
-"""Patterns that may be fuzzed for as long as that through a mutant of a shared module; where there are more, each gets its part."""
 WRITE_S = 5.0
 
 
@@ -60,7 +58,7 @@ class Entry:
 
     def task(self) -> Task:
         """What is to be judged."""
-        return Task(self.names, self.mutant, FUZZ_S * min(1.0, FEW / len(self.names)))
+        return Task(self.names, self.mutant, FUZZ_S)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: the change as lines that are replaced, so that a machine without cosmic-ray can make it."""

@@ -10,7 +10,7 @@ import difflib
 import importlib.machinery
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -21,9 +21,17 @@ if TYPE_CHECKING:
 
     from verify.subject import PatternSubject
 
-WITNESSES = ("cases", "proof", "edges", "fuzz", "differential")
+CHEAP = ("cases", "proof")
+COSTLY = ("edges", "fuzz", "differential")
+WITNESSES = (*CHEAP, *COSTLY)
 TIME = "time"
 """What is named as the witness where a mutant does not come to an end."""
+
+FEW = 3
+"""Through how many patterns, the first ones, a costly witness looks at a mutant of a module that several use."""
+
+DIFFERENTIAL_S = 10.0
+"""After how many seconds no further case is compiled."""
 
 CONTROL = "control"
 """What is named as the operator of a mutant that changes nothing."""
@@ -85,7 +93,7 @@ def judge_mutant(
 ) -> Killed:
     """Judge one mutant in this process, which is of no other use afterwards.
 
-    ``sources``: the patterns that may see it, each a name or ``FILE:NAME``; each witness is asked of all before the next one is.
+    ``sources``: the patterns that may see it, each a name or ``FILE:NAME``, in the order in which they are asked.
     ``every``: ask all witnesses, not only up to the first that objects. ``at`` is told each time what is asked now.
     """
     import torch
@@ -98,16 +106,23 @@ def judge_mutant(
         subjects = [_subject(source) for source in sources]
     except Exception as error:  # noqa: BLE001 - what the mutant raises when it is loaded
         return Killed(mutant, (("cases", f"raised {_said(error)}"),), time.monotonic() - start)
-    for witness in WITNESSES:
-        for subject in subjects:
-            at(f"{witness} of {subject.name}")
-            objection = _asked(witness, subject, fuzz_s)
-            if objection is not None:
-                by.append((witness, objection if len(subjects) == 1 else f"{subject.name}: {objection}"))
+    for witness, subject in _order(subjects):
+        if witness in dict(by):
+            continue
+        at(f"{witness} of {subject.name}")
+        objection = _asked(witness, subject, fuzz_s)
+        if objection is not None:
+            by.append((witness, objection if len(subjects) == 1 else f"{subject.name}: {objection}"))
+            if not every:
                 break
-        if by and not every:
-            break
     return Killed(mutant, tuple(by), time.monotonic() - start)
+
+
+def _order(subjects: Sequence[PatternSubject]) -> Iterator[tuple[str, PatternSubject]]:
+    """Who is asked what: the cheap witnesses of the first few, then of the others, then the costly ones of the first few."""
+    first, others = subjects[:FEW], subjects[FEW:]
+    for witnesses, group in ((CHEAP, first), (CHEAP, others), (COSTLY, first)):
+        yield from ((witness, subject) for witness in witnesses for subject in group)
 
 
 def send(pipe: Connection, sources: Sequence[str], file: str, operator: str, line: int, source: str, fuzz_s: float, every: bool) -> None:
@@ -162,5 +177,10 @@ def _objection(witness: str, subject: Any, fuzz_s: float) -> str | None:
     if witness == "fuzz":
         report = hunt(subject, seconds=fuzz_s)
         return report.finding.differences[0] if report.finding is not None else None if report.fired else "it never fired"
-    blamed = next((run for run in differential(subject, ("aot_eager",)) if run.blamed), None)
-    return None if blamed is None else f"{blamed.name}: {blamed.ours[0]}"
+    start = time.monotonic()
+    for run in differential(subject, ("aot_eager",)):
+        if run.blamed:
+            return f"{run.name}: {run.ours[0]}"
+        if time.monotonic() - start > DIFFERENTIAL_S:
+            break
+    return None
