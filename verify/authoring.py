@@ -46,7 +46,32 @@ def add_commands(commands: Any) -> None:
     mutants.add_argument("--seed", default="0", metavar="NUMBER", help="which are drawn, where there are more than --most (default 0)")
     mutants.add_argument("--json", metavar="FILE", help="write the result as JSON")
     mutants.set_defaults(run=_mutants)
+    _add_foreign(commands)
     _add_corpus(commands)
+
+
+def _add_foreign(commands: Any) -> None:
+    shipped = commands.add_parser("shipped", help="judge the passes that PyTorch ships for Inductor")
+    shipped.add_argument("names", nargs="*", metavar="NAME", help="such as inductor:batch_tanh (default: all that this PyTorch has)")
+    wrap = commands.add_parser("wrap", help="judge a function from graph to graph, or a list of them, such as those of a backend of your own")
+    wrap.add_argument("names", nargs="+", metavar="MODULE:NAME", help="the function, or the list, whose members are judged alone and all in turn")
+    wrap.add_argument("--ir", choices=cli.LEVELS[:2], default="torch", help="the level of the graphs they are given (default torch)")
+    for command in (shipped, wrap):
+        command.add_argument("--budget", default="40s", metavar="TIME", help="time for each pass, such as 30s or 5m (default 40s)")
+        command.add_argument("--seed", default="0", metavar="NUMBER", help="seed of everything random (default 0)")
+        command.add_argument("--json", metavar="FILE", help="write the result as JSON")
+        command.add_argument("--out", metavar="DIR", help="write a table, and for each fault a program that needs PyTorch alone, into this folder")
+        command.set_defaults(run=_foreign)
+
+
+def _foreign(arguments: argparse.Namespace) -> int:
+    budget_s, seed = cli.seconds(arguments.budget, "--budget"), cli.seed(arguments.seed)
+    json_path, out = cli.path(arguments.json, "--json", "a file"), cli.path(arguments.out, "--out", "a folder")
+    from verify import foreign_command
+
+    if arguments.command == "shipped":
+        return foreign_command.run_shipped(arguments.names, budget_s=budget_s, seed=seed, json_path=json_path, out=out)
+    return foreign_command.run_wrapped(arguments.names, arguments.ir, budget_s=budget_s, seed=seed, json_path=json_path, out=out)
 
 
 def _add_corpus(commands: Any) -> None:

@@ -18,6 +18,9 @@ LARGEST_SEED = 2**32 - 1
 LEVELS = ("torch", "aten", "inductor")
 """The values of :class:`optimus.pattern.IR`, which takes too long to import for a mere ``--help``."""
 
+SHIPPED = "inductor:"
+"""Before the name of a pass that PyTorch ships."""
+
 DESCRIPTION = """Judge rewrites of PyTorch graphs: a proof for all sizes on the code that ships, fuzzing, and runs in production mode.
 Exit codes: 0 proved, 1 refuted or different, 2 usage error, 3 undecided."""
 
@@ -154,6 +157,8 @@ def _run_bisect(arguments: argparse.Namespace) -> int:
 
 def _judge(arguments: argparse.Namespace) -> int:
     rules = bool(arguments.rule or arguments.rule_dir)
+    if any(name.startswith(SHIPPED) for name in arguments.pattern):
+        return _judge_shipped(arguments)
     if not arguments.pattern and not arguments.all and not rules:
         raise UsageError("nothing to judge; give --pattern NAME or --all, or --rule FILE:NAME for one of your own, or see --help")
     if arguments.pattern and arguments.all:
@@ -176,6 +181,16 @@ def _judge(arguments: argparse.Namespace) -> int:
         junit=junit,
         **common,
     )
+
+
+def _judge_shipped(arguments: argparse.Namespace) -> int:
+    ours = [name for name in arguments.pattern if not name.startswith(SHIPPED)]
+    if ours or arguments.all or arguments.rule or arguments.rule_dir or arguments.junit or arguments.smt2:
+        raise UsageError(f"--pattern {SHIPPED}NAME is judged by itself: no proof is made; accepted beside it are --budget, --seed and --json")
+    budget, number = seconds(arguments.budget, "--budget"), seed(arguments.seed)
+    from verify import foreign_command
+
+    return foreign_command.run_shipped(arguments.pattern, budget_s=budget, seed=number, json_path=path(arguments.json, "--json", "a file"), out=None)
 
 
 def _common_values(arguments: argparse.Namespace) -> dict[str, Any]:

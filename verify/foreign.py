@@ -1,0 +1,193 @@
+"""Judging passes that are not ours: a hunt on graphs, and ``torch.compile`` to confirm what it finds."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+from torch.fx import Graph, GraphModule
+
+from fuzz.disturb import runs
+from fuzz.program import Program
+from optimus.journal import Journal, Rewrite
+from optimus.pattern import IR, Case, Exactness
+from optimus.plan import patterns
+from optimus.rule import Rule
+from verify.compare import USERS, compare
+from verify.differential import Backend, quiet
+from verify.fuzzing import FuzzReport, hunt
+from verify.shipped import NONE, with_settings
+from verify.subject import PassError, Subject
+
+SCALES = (1, 12)
+"""By how much the extents of a find are multiplied, one after the other, until ``torch.compile`` shows it: Inductor treats what is small by
+other rules in front of some passes."""
+
+
+class Foreign(Subject, Protocol):
+    """A subject that ``torch.compile`` can be given."""
+
+    def compiler(self) -> Callable[..., Any]:
+        """A backend that runs the pass and then Inductor."""
+
+
+@dataclass(frozen=True)
+class FunctionPass:
+    """A function from graph to graph: of a :class:`torch.fx.Graph`, or of a :class:`torch.fx.GraphModule` where its first parameter is annotated
+    so or called ``gm``, ``graph_module`` or ``module``. It may change what it is given, or return another."""
+
+    name: str
+    function: Callable[..., Any]
+    ir: IR = IR.TORCH
+    exactness: Exactness = Exactness.REASSOCIATES
+    declines: tuple[Case, ...] = ()
+    general: Callable[[Rule], None] | None = None
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """See :class:`verify.subject.Subject`. One program of each pattern of the level, so that all operators that those read are there."""
+        return tuple(pattern.cases[0] for pattern in patterns().values() if pattern.ir is self.ir)
+
+    def apply(self, gm: GraphModule) -> Journal:
+        """See :class:`verify.subject.Subject`. A change counts as one rewrite of everything."""
+        journal = Journal(plan=self.name, nodes_before=len(gm.graph.nodes), stopped="the function returned")
+        before = str(gm.graph)
+        returned = self.function(gm if takes_module(self.function) else gm.graph)
+        made = returned.graph if isinstance(returned, GraphModule) else returned if isinstance(returned, Graph) else gm.graph
+        if made is not gm.graph:
+            gm.graph = made
+        gm.graph.lint()
+        gm.recompile()
+        if str(gm.graph) != before:
+            journal.rewrites.append(Rewrite(1, self.name, 1, (), (), (), (), ()))
+        journal.nodes_after = len(gm.graph.nodes)
+        return journal
+
+    def compiler(self) -> Callable[..., Any]:
+        """See :class:`Foreign`."""
+        return Backend(self, "inductor")
+
+
+def takes_module(function: Callable[..., Any]) -> bool:
+    """Whether ``function`` is given a :class:`torch.fx.GraphModule`, by how its first parameter is annotated or called."""
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except (TypeError, ValueError):  # a builtin, say
+        return False
+    annotated = "" if first is None or first.annotation is first.empty else str(getattr(first.annotation, "__name__", first.annotation))
+    return first is not None and (annotated.endswith("GraphModule") or first.name in ("gm", "graph_module", "module"))
+
+
+def functions(text: str, level: IR) -> list[FunctionPass]:
+    """The pass, or the list of passes, called ``MODULE:NAME``. Raises ``ValueError`` where there is none."""
+    where, _, name = text.partition(":")
+    if not where or not name:
+        raise ValueError(f"{text!r}: accepted is MODULE:NAME, of a function from graph to graph or a list of them")
+    try:
+        found = getattr(importlib.import_module(where), name)
+    except USERS as error:
+        raise ValueError(f"{text}: cannot be loaded ({type(error).__name__}: {error})") from error
+    passes = list(found) if isinstance(found, Sequence) else [found]
+    wrong = next((p for p in passes if not callable(p)), None)
+    if wrong is not None or not passes:
+        raise ValueError(f"{text}: is {type(found).__name__}{f' with {wrong!r} in it' if passes else ' of nothing'}; accepted are functions")
+    if len(passes) == 1:
+        return [FunctionPass(text, passes[0], level)]
+    single = [FunctionPass(f"{text}[{k}] {getattr(p, '__name__', type(p).__name__)}", p, level) for k, p in enumerate(passes)]
+    return [*single, FunctionPass(f"{text}, all in turn", _in_turn(passes), level)]
+
+
+def _in_turn(passes: Sequence[Callable[..., Any]]) -> Callable[[GraphModule], GraphModule]:
+    def run(gm: GraphModule) -> GraphModule:
+        for function in passes:
+            FunctionPass("", function).apply(gm)
+        return gm
+
+    return run
+
+
+# ----------------------------------------------------------------------------------------------------------- the verdict
+
+
+@dataclass
+class Judged:
+    """What became of one pass that is not ours.
+
+    ``differences``: what differs from eager in ``torch.compile`` with the pass on ``program``, where without it nothing does.
+    ``dismissed``: finds on graphs that did not come back there, and what they were.
+    """
+
+    name: str
+    tried: int = 0
+    fired: int = 0
+    seconds: float = 0.0
+    program: Program | None = None
+    differences: tuple[str, ...] = ()
+    dismissed: list[tuple[Program, str]] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """One word or a few."""
+        return "refuted" if self.differences else "nothing found" if self.fired else "never fired"
+
+
+def judge(chosen: Foreign, seconds: float, seed: int = 0, watch: Callable[[Judged], None] | None = None) -> Judged:
+    """Hunt for a program on which ``chosen`` is wrong, for about ``seconds``; shrinking and confirming a find comes on top.
+
+    A find that ``torch.compile`` does not show, or shows without the pass too, is put aside, and the hunt goes on behind it. The same ``seed``
+    draws the same programs. ``watch`` is told how far it is.
+    """
+    found, start = Judged(chosen.name), time.monotonic()
+    while (left := seconds - (time.monotonic() - start)) > 0:
+        with quiet():
+            report: FuzzReport = hunt(chosen, seconds=left, seed_number=seed, skip=found.tried)
+        found.tried += report.tried
+        found.fired += report.fired
+        if report.finding is None:
+            break
+        confirmed = confirm(chosen, report.finding.program)
+        if confirmed is not None:
+            found.program, found.differences = confirmed
+            break
+        found.dismissed.append((report.finding.program, "; ".join(report.finding.differences)))
+        if watch is not None:
+            watch(found)
+    found.seconds = time.monotonic() - start
+    return found
+
+
+def confirm(chosen: Foreign, program: Program) -> tuple[Program, tuple[str, ...]] | None:
+    """``program``, or one with larger tensors, and what ``torch.compile`` shows of it with the pass and not without; None where nothing."""
+    for scale in SCALES:
+        larger = scaled(program, scale)
+        if scale > 1 and (larger == program or not runs(larger)):
+            continue
+        ours = replayed(chosen.compiler(), larger)
+        if ours and not replayed(with_settings(NONE), larger):
+            return larger, ours
+    return None
+
+
+def replayed(backend: Callable[..., Any], program: Program) -> tuple[str, ...]:
+    """What differs from eager behind ``backend``."""
+    function = program.function()
+    with quiet():
+        torch._dynamo.reset()
+        try:
+            found = compare(function, torch.compile(copy.copy(function), backend=backend), program.make_inputs, bitwise=False)
+        except PassError as error:
+            found = [str(error)]
+        torch._dynamo.reset()
+    return tuple(found)
+
+
+def scaled(program: Program, factor: int) -> Program:
+    """``program`` with every extent of its inputs that is larger than 1 multiplied by ``factor``."""
+    inputs = tuple(replace(i, shape=tuple(s * factor if s > 1 else s for s in i.shape)) for i in program.inputs)
+    return replace(program, inputs=inputs)
