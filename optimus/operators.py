@@ -57,7 +57,7 @@ ALIASES = {
 }  # fmt: skip
 
 ONE_BOUND = {"clamp_min": "max", "clamp_max": "min"}
-"""What these leave out of ``clamp``, which calls them where it gets no more: the same kernels, and the same gradients."""
+"""What these leave out of ``clamp``: where the bound is a number, the same bits and the same gradients. Of NaN, torch 2.11 makes no bound in ``clamp``."""
 
 CASTS = {
     "float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16, "long": torch.int64,
@@ -332,7 +332,7 @@ def _from_schema(node: Node, choices: Overloads, op: str, args: tuple[Any, ...] 
         writes += tuple(n for n in HIDDEN_WRITES[op] if bound.get(n) is not None)
     name = op[:-1] if op.endswith("_") and not op.startswith("_") and writes else op
     random = schema.random or op in RANDOM_FUNCTIONS
-    if name in ONE_BOUND:
+    if name in ONE_BOUND and isinstance(limit := bound["min" if name == "clamp_min" else "max"], (int, float)) and limit == limit:
         bound[ONE_BOUND[name]] = None
         name = "clamp"
     return Call(ALIASES.get(name, name), bound, writes, random, schema.reshapes, schema.overload)

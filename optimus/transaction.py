@@ -166,6 +166,8 @@ class Transaction:
 
     def _fake(self, node: Node) -> Any:
         if not self.state.symbolic:
+            if (piece := _piece(node)) is not None:
+                return piece
             if node.target is operator.getitem or self.recall is None:
                 return _run_static(node)
             return self.recall(node, self._run_apart)
@@ -179,6 +181,15 @@ class Transaction:
     def _run_apart(self, node: Node) -> Any:
         with self.world():
             return _run_static(node)
+
+
+def _piece(node: Node) -> Any:
+    """The result of a node that takes one of several results by its number; None of any other."""
+    args = node.args
+    if node.target is not operator.getitem or len(args) != 2 or type(args[1]) is not int or not isinstance(args[0], Node):
+        return None
+    found = value(args[0])
+    return found[args[1]] if isinstance(found, (tuple, list)) else None
 
 
 def _run_static(node: Node) -> Any:

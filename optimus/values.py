@@ -98,9 +98,14 @@ def storages(node: Node) -> tuple[Storage, ...]:
     """The storages that ``node`` produces or forwards, each once."""
     found = value(node)
     if isinstance(found, torch.Tensor):
-        one = storage(found)
-        return () if one is None else (one,)
-    return tuple(dict.fromkeys(s for s in map(storage, leaves(found)) if s is not None))
+        alone = storage(found)
+        return () if alone is None else (alone,)
+    seen: dict[Storage, None] = {}
+    for item in found if isinstance(found, (tuple, list)) else (found,):
+        for one in (item,) if isinstance(item, torch.Tensor) else leaves(item):
+            if (s := storage(one)) is not None:
+                seen[s] = None
+    return tuple(seen)
 
 
 def returns_argument(node: Node) -> bool:
