@@ -296,8 +296,9 @@ class _Backward:
         self.handles.append(node.register_hook(lambda grads, _: self._compare(grads)))
         del self.found
 
-    def _keep(self, k: int, grad: torch.Tensor) -> None:
-        self.cotangents[k] = grad.detach().clone()
+    def _keep(self, k: int, grad: torch.Tensor | None) -> None:
+        if grad is not None:  # as for an output that nobody used, beside one that somebody did
+            self.cotangents[k] = grad.detach().clone()
 
     def _compare(self, grads: Sequence[Any]) -> None:
         for handle in self.handles:

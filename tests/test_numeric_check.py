@@ -261,6 +261,16 @@ class TestNothingChanges:
         fast(*tensors())
         assert numeric_check.counts == {"skipped: random numbers of the compiler's own": 1}
 
+    @pytest.mark.parametrize("used", [0, 1])
+    @pytest.mark.parametrize("compiler", ["aot_eager", "inductor"])
+    def test_an_output_that_nobody_uses(self, compiler, used):
+        given, plain = tensors(), tensors()
+        compiled(lambda x, w: (right(x, w), x.exp() * w.sum()), compiler=compiler)(*given)[used].sum().backward()
+        (right(*plain), plain[0].exp() * plain[1].sum())[used].sum().backward()
+        for one, other in zip(given, plain, strict=True):
+            torch.testing.assert_close(one.grad, other.grad)
+        assert numeric_check.counts == {"checked": 1, "checked gradients": 1}
+
     def test_what_only_logs_is_no_effect(self):
         def program(x, w):
             torch._C._log_api_usage_once("tests.program")
