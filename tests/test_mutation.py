@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 import optimus
+from benchmarks import mutation_score
 from verify.branches import sources
 from verify.cli import main
 from verify.mutant import Killed, Mutant, control, instead
 from verify.mutants import ControlError, Task, check_control, judged, score
-from verify.mutation import GUARD, code_of_the_pass, mutants, sample
+from verify.mutation import GUARD, code_of_the_pass, mutants, mutants_of, sample
 from verify.rules_loading import load_rule
 from verify.scaffold import TEMPLATE
 
@@ -173,3 +174,43 @@ def test_refusals(capsys, arguments, message):
 def test_a_score_of_nothing_is_whole():
     assert score([]) == 1.0
     assert score([Killed(Mutant(Path("f.py"), "o", 1, ""), (), 0.0)]) == 0.0
+
+
+class TestScore:
+    @pytest.fixture
+    def entries(self, tmp_path, monkeypatch):
+        pytest.importorskip("cosmic_ray", reason="the extra 'mutants' is not installed")
+        file = tmp_path / "batch_detach.py"
+        file.write_text((Path(optimus.__file__).parent / "passes" / file.name).read_text())
+        monkeypatch.setattr(mutation_score, "HOME", tmp_path)
+        return [
+            mutation_score.Entry(m, ("batch_detach",), mutation_score.key_of(m, ".".join(mutation_score.enclosing(file.read_text(), m.line))))
+            for m in mutants_of(file)
+        ]
+
+    def test_a_mutant_is_kept_as_the_lines_it_changes_and_found_where_these_stand_now(self, entries, tmp_path):
+        assert len(entries) > 5
+        kept = [entry.to_json() for entry in entries]
+        for entry, plain in zip(entries, kept, strict=True):
+            again = mutation_score.Entry.from_json(plain)
+            assert again is not None and again == entry
+        file = tmp_path / "batch_detach.py"
+        file.write_text("import math\n\n" + file.read_text())
+        for entry, plain in zip(entries, kept, strict=True):
+            moved = mutation_score.Entry.from_json(plain)
+            assert moved is not None
+            assert (moved.mutant.source, moved.mutant.line) == ("import math\n\n" + entry.mutant.source, entry.mutant.line + 2)
+        file.write_text(file.read_text().replace("def ", "def not_"))
+        assert [mutation_score.Entry.from_json(plain) for plain in kept] == [None] * len(kept)
+
+    def test_the_table_counts_what_was_seen_of_what_is_not_equivalent(self, entries, monkeypatch):
+        for entry in entries:
+            entry.by = {"proof": "differs"}
+        entries[0].by, entries[1].by, entries[2].by = {}, {}, None
+        monkeypatch.setattr(mutation_score, "equivalent", lambda: {entries[0].key: "the same sum"})
+        text = mutation_score.table(mutation_score.Score([], entries))
+        seen = len(entries) - 3
+        row = next(line for line in text.splitlines() if line.startswith("| all |"))
+        assert [c.strip() for c in row.split("|")[2:4]] == [str(len(entries)), str(len(entries) - 1)]
+        assert row.endswith(f"| 2 | 1 | {seen / (seen + 1):.1%} |")
+        assert text.index("no reason is given") < text.index(entries[1].key) < text.index("the same sum") < text.index(entries[0].key)

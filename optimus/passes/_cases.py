@@ -113,6 +113,10 @@ def of_two_tensors(function: Function, operator: Function) -> Family:
     def another_dtype(*t: Any) -> Any:
         return torch.cat([operator(x, y) for x, y in zip(t[:5], t[5:], strict=True)])
 
+    @declines("too_few", *["n, k"] * 5, *["n, k: bfloat16"] * 5)
+    def either_order(*t: Any) -> Any:
+        return torch.cat([operator(*pair) for pair in (*zip(t[:3], t[5:8], strict=True), *zip(t[8:], t[3:5], strict=True))])
+
     @declines("row_major", *["n, k"] * 5)
     def transposed(*xs: Any) -> Any:
         return torch.stack([operator(x.t(), xs[0].t()) for x in xs])
@@ -125,4 +129,6 @@ def of_two_tensors(function: Function, operator: Function) -> Family:
     def scaled_and_rounded(*t: Any) -> Any:
         return torch.cat([function(x, y, alpha=3) for x, y in zip(t[:5], t[5:], strict=True)])
 
-    return Family(pairs, spellings, with_integers, scaled, four, chained, returned, another_dtype, transposed, broadcast, scaled_and_rounded)
+    return Family(
+        pairs, spellings, with_integers, scaled, four, chained, returned, another_dtype, either_order, transposed, broadcast, scaled_and_rounded
+    )

@@ -27,4 +27,4 @@ class BatchAtenDiv(AtenBinary):
     function = aten.div.Tensor
     requirements = {name: text for name, text in BINARY_REQUIREMENTS.items() if name != "plain_scale"}
     cases = CASES("pairs", "spellings", "with_integers")
-    declines = CASES("four", "chained", "returned", "another_dtype", "transposed", "broadcast")
+    declines = CASES("four", "chained", "returned", "another_dtype", "either_order", "transposed", "broadcast")

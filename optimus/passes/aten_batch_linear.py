@@ -34,7 +34,7 @@ def with_matrices(*t):
 
 @fires("m, k", *["k, n"] * 5, *["1"] * 5)
 def scaled(x, *t):
-    return sum(torch.addmm(b, x, y, beta=2, alpha=3) for y, b in zip(t[:5], t[5:], strict=True))
+    return sum(torch.addmm(b, x, y, beta=2, alpha=0.5) for y, b in zip(t[:5], t[5:], strict=True))
 
 
 @fires(*["k, k"] * 10, "m, k")
