@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import time
@@ -141,12 +142,15 @@ class Result:
         for way in self.ways[1:]:
             factor = way.error / eager.error if eager.error else float("inf") if way.error else 1.0
             told = f"{way.fired} rewrites" if way.fired else f"declined: {', '.join(way.declined)}" if way.declined else ""
-            kernels = ", ".join(k.removeprefix("void ").partition("<")[0].partition("(")[0] for k in way.kernels if not k.startswith("Memset"))
+            kernels = ", ".join(dict.fromkeys(SHORT.split(k.removeprefix("void "))[0] for k in way.kernels if not k.startswith("Memset")))
             lines.append(
                 f"| | | {way.name} | {way.ms:.3f} | {way.gpu_ms:.3f} | {eager.gpu_ms / way.gpu_ms:.2f} | {factor:.2f} | {way.compile_s:.1f} | {told} | {kernels} |"
             )
         return "\n".join(lines)
 
+
+SHORT = re.compile(r"[<(]|_tst_|_hsh_|_gemm_")
+"""What follows in the name of a kernel says how it was made, not what it is."""
 
 HEADER = """| pattern | product | way | ms | GPU ms alone | faster than eager there | error | compile s | what was done | kernels |
 |---|---|---|---|---|---|---|---|---|---|"""

@@ -175,7 +175,8 @@ def _observed(function: Callable[..., Any], given: Sequence[Tensor], compiler: s
         patches: dict[str, Any] = (
             {} if partition is None else {"custom_partitioner_fn": partition if isinstance(partition, Partitioner) else _Cached(partition)}
         )
-        with inductor.patch(**patches, force_disable_caches=True):
+        # Else it times kernels, takes the fastest, and so may add up in another order in another compilation.
+        with inductor.patch(**patches, force_disable_caches=True, deterministic=True):
             return observe(torch.compile(copy.copy(function), backend=compiler, dynamic=dynamic or None), given)
     finally:
         torch._dynamo.reset()
