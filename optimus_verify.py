@@ -90,10 +90,14 @@ def hunt_in_process(*arguments: Any) -> None:
     importlib.import_module("verify.workers").loop(*arguments)
 
 
-def judge_in_process(*arguments: Any) -> None:
-    """What a process that judges a mutant runs: see :func:`verify.mutant.send`."""
-    _load_light()
-    importlib.import_module("verify.mutant").send(*arguments)
+def judge_in_process(pipe: Any, sources: Any, fuzz_s: float, every: bool, wanted: Any) -> None:
+    """What a process that judges mutants runs: see :func:`verify.mutant.serve`, and with a mutant :func:`verify.mutant.alone`."""
+    if wanted is None:
+        load_packages()
+        importlib.import_module("verify.mutant").serve(pipe, sources, fuzz_s, every)
+    else:
+        _load_light()
+        importlib.import_module("verify.mutant").alone(pipe, sources, fuzz_s, every, wanted)
 
 
 # ---------------------------------------------------------------------------------------------------------------- pytest

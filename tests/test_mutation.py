@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ import optimus
 from benchmarks import mutation_score
 from verify.branches import sources
 from verify.cli import main
-from verify.mutant import Killed, Mutant, control, instead
+from verify.mutant import Killed, Mutant, UnfitError, control, exchange, instead
 from verify.mutants import ControlError, Task, check_control, judged, score
 from verify.mutation import GUARD, code_of_the_pass, mutants, mutants_of, sample
 from verify.rules_loading import load_rule
@@ -86,6 +87,25 @@ def test_a_mutant_of_a_shared_module_is_seen_through_any_pattern_that_uses_it():
     mutant = Mutant(file, "sum", 1, file.read_text().replace(old, new))
     assert new in mutant.diff()
     assert judge_mutant(("batch_tanh", "select_cat_aten_pass"), mutant).by[0][1].startswith("select_cat_aten_pass: ")
+
+
+def test_functions_run_other_code_whoever_holds_them_and_nothing_else_may_differ(tmp_path):
+    file = tmp_path / "held.py"
+    file.write_text(
+        "LIMIT = 3\n\n\nclass Kind:\n    @staticmethod\n    def of(x):\n        return [k + x for k in range(LIMIT)]\n\n\ndef one(x):\n    return x + 1\n"
+    )
+    space: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    one, of = space["one"], space["Kind"].of
+    text = file.read_text()
+    exchange(file, "# a line more\n" + text)
+    assert (one(1), of(1)) == (2, [1, 2, 3])
+    file.write_text("# a line more\n" + text)
+    exchange(file, file.read_text().replace("x + 1", "x - 1").replace("k + x", "k - x"))
+    assert (one(1), of(1)) == (0, [-1, 0, 1])
+    for other in ("LIMIT = 4", "LIMIT = 3\nMORE = 4", "LIMIT = 3\n\n\ndef two():\n    pass"):
+        with pytest.raises(UnfitError):
+            exchange(file, file.read_text().replace("LIMIT = 3", other))
 
 
 def test_the_changed_source_is_the_only_one_in_its_process():

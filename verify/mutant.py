@@ -1,20 +1,25 @@
-"""One mutant of a pass, judged by every witness in a process of its own, where the changed source is what is imported.
+"""One mutant of a pass, judged by every witness in a process of its own.
 
-A process that judges a mutant has imported no pattern before: whoever asks for the file gets the changed source, so that no
-part of the process knows another. This module therefore imports nothing from which a pattern is reached.
+Where the change is inside functions, these get other code in a fork of a process that has captured the cases: whoever holds such a
+function runs the changed one. Where the source has other functions than before, the process has imported no pattern, and whoever asks
+for the file gets the changed source. This module therefore imports nothing from which a pattern is reached.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import gc
 import importlib.machinery
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import CO_OPTIMIZED
 from pathlib import Path
-from types import CodeType
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -84,28 +89,50 @@ def _is(path: str | None, file: Path) -> bool:
     return path is not None and path.endswith(file.name) and Path(path).resolve() == file.resolve()
 
 
-def judge_mutant(
-    sources: Sequence[str],
-    mutant: Mutant,
-    fuzz_s: float,
-    every: bool,
-    at: Callable[[str], None] = lambda _: None,
-) -> Killed:
-    """Judge one mutant in this process, which is of no other use afterwards.
+class UnfitError(Exception):
+    """A source that differs from the one it stands for by more than the code inside functions."""
+
+
+def exchange(file: Path, source: str) -> None:
+    """Give the functions of ``file`` in this process the code that they have in ``source``. Raises :class:`UnfitError`; nothing is changed then."""
+    old, new = (compile(text, str(file), "exec", dont_inherit=True) for text in (file.read_text(), source))
+    changed = {before: after for before, after in _pairs(old, new) if before != after}
+    held = [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__ in changed]
+    if (changed and not held) or any(f.__code__.co_freevars != changed[f.__code__].co_freevars for f in held):
+        raise UnfitError(file.name)
+    for function in held:
+        function.__code__ = changed[function.__code__]
+
+
+def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """The code of each function, before and after. What runs on import has to be the same."""
+    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
+    if [c.co_name for c in inner[0]] != [c.co_name for c in inner[1]] or (not old.co_flags & CO_OPTIMIZED and _done(old) != _done(new)):
+        raise UnfitError(old.co_filename)
+    if old.co_flags & CO_OPTIMIZED:
+        yield old, new
+    for before, after in zip(*inner, strict=True):
+        yield from _pairs(before, after)
+
+
+def _done(code: CodeType) -> tuple[Any, ...]:
+    return code.co_code, code.co_names, tuple(c for c in code.co_consts if not isinstance(c, CodeType))
+
+
+Report = Callable[[str], None]
+
+
+def judge(sources: Sequence[str], fuzz_s: float, every: bool, at: Report) -> tuple[tuple[str, str], ...]:
+    """The witnesses that object to what is loaded in this process, each with what it said.
 
     ``sources``: the patterns that may see it, each a name or ``FILE:NAME``, in the order in which they are asked.
     ``every``: ask all witnesses, not only up to the first that objects. ``at`` is told each time what is asked now.
     """
-    import torch
-
-    torch.set_num_threads(1)
-    start = time.monotonic()
     by: list[tuple[str, str]] = []
-    instead(mutant.file, mutant.source)
     try:
         subjects = [_subject(source) for source in sources]
     except Exception as error:  # noqa: BLE001 - what the mutant raises when it is loaded
-        return Killed(mutant, (("cases", f"raised {_said(error)}"),), time.monotonic() - start)
+        return (("cases", f"raised {_said(error)}"),)
     for witness, subject in _order(subjects):
         if witness in dict(by):
             continue
@@ -115,7 +142,7 @@ def judge_mutant(
             by.append((witness, objection if len(subjects) == 1 else f"{subject.name}: {objection}"))
             if not every:
                 break
-    return Killed(mutant, tuple(by), time.monotonic() - start)
+    return tuple(by)
 
 
 def _order(subjects: Sequence[PatternSubject]) -> Iterator[tuple[str, PatternSubject]]:
@@ -125,10 +152,75 @@ def _order(subjects: Sequence[PatternSubject]) -> Iterator[tuple[str, PatternSub
         yield from ((witness, subject) for witness in witnesses for subject in group)
 
 
-def send(pipe: Connection, sources: Sequence[str], file: str, operator: str, line: int, source: str, fuzz_s: float, every: bool) -> None:
-    """Judge one mutant in this process, and send what is asked and what came out."""
-    found = judge_mutant(sources, Mutant(Path(file), operator, line, source), fuzz_s, every, pipe.send)
-    pipe.send((found.by, found.seconds))
+Wanted = tuple[str, str]
+"""A file, and what stands in place of its text."""
+
+DIED, UNFIT = "died", "unfit"
+
+
+def alone(pipe: Connection, sources: Sequence[str], fuzz_s: float, every: bool, wanted: Wanted) -> None:
+    """Judge one mutant in this process, which has imported no pattern: send its number and what is asked, and what came out."""
+    _one_thread()
+    instead(Path(wanted[0]), wanted[1])
+    pipe.send(_outcome(pipe, sources, fuzz_s, every))
+
+
+def serve(pipe: Connection, sources: Sequence[str], fuzz_s: float, every: bool) -> None:
+    """Judge mutants as they come, until None comes, each in a fork of this process, which has captured the cases."""
+    _one_thread()
+    _captured([_subject(source) for source in sources[:FEW]])
+    while (wanted := _received(pipe)) is not None:
+        child = os.fork()
+        if not child:
+            _judge_and_exit(pipe, sources, fuzz_s, every, wanted)
+        if os.waitpid(child, 0)[1]:
+            pipe.send(DIED)
+
+
+def _one_thread() -> None:
+    """Kernels of one thread: others would not be there in a fork, which would wait for them for ever."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _received(pipe: Connection) -> Wanted | None:
+    try:
+        wanted: Wanted | None = pipe.recv()
+    except EOFError:  # whoever asked is gone
+        return None
+    return wanted
+
+
+def _judge_and_exit(pipe: Connection, sources: Sequence[str], fuzz_s: float, every: bool, wanted: Wanted) -> NoReturn:
+    status = 1
+    try:
+        try:
+            exchange(Path(wanted[0]), wanted[1])
+        except UnfitError:
+            pipe.send(UNFIT)
+        else:
+            pipe.send(_outcome(pipe, sources, fuzz_s, every))
+        status = 0
+    finally:
+        if status:
+            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        os._exit(status)
+
+
+def _outcome(pipe: Connection, sources: Sequence[str], fuzz_s: float, every: bool) -> tuple[tuple[tuple[str, str], ...], float]:
+    start = time.monotonic()
+    found = judge(sources, fuzz_s, every, lambda doing: pipe.send((os.getpid(), doing)))
+    return found, time.monotonic() - start
+
+
+def _captured(subjects: Sequence[PatternSubject]) -> None:
+    from fuzz.templates import captured
+    from verify.compare import USERS
+
+    for case in (case for subject in subjects for case in (*subject.cases, *subject.declines)):
+        with contextlib.suppress(*USERS):  # whoever asks for it again is told
+            captured(case)
 
 
 def _subject(source: str) -> PatternSubject:
@@ -138,7 +230,8 @@ def _subject(source: str) -> PatternSubject:
     from verify.rules import rule_subject
     from verify.subject import PatternSubject
 
-    pattern = subject_of(source).pattern
+    loaded = subject_of(source).pattern
+    pattern = type(loaded)(**loaded.options())  # made by what is loaded now
     plain = PatternSubject(pattern)
     return plain if quantizer.concerns(plain) else rule_subject(pattern)
 

@@ -6,9 +6,11 @@ import contextlib
 import json
 import math
 import multiprocessing
+import os
+import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -25,7 +27,7 @@ from optimus_verify import judge_in_process
 from verify.branches import sources
 from verify.cli import UsageError
 from verify.hunting import hunted
-from verify.mutant import TIME, WITNESSES, Killed, Mutant, control
+from verify.mutant import DIED, TIME, UNFIT, WITNESSES, Killed, Mutant, control
 from verify.mutation import mutants, sample
 from verify.rules_loading import load
 
@@ -106,34 +108,79 @@ def score(found: Sequence[Killed]) -> float:
 
 
 def judged(tasks: Iterable[Task], workers: int, every: bool, until: float = math.inf) -> Iterator[tuple[Task, Killed]]:
-    """Judge mutants, ``workers`` at a time, each in a fresh process that is ended where it takes too long.
+    """Judge mutants, ``workers`` at a time, each in a process of its own that is ended where it takes too long.
 
     ``until``: when to begin no more of them, by ``time.monotonic``.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(HEAVY)
-    waiting = iter(tasks)
+    waiting = _Waiting(tasks)
     running: dict[Any, _Running] = {}
     while True:
-        while len(running) < workers and time.monotonic() < until and (task := next(waiting, None)) is not None:
+        while len(running) < workers and time.monotonic() < until and (taken := waiting.take([r.group for r in running.values()])) is not None:
+            task, alone = taken
             ours, theirs = context.Pipe()
-            plain = (task.sources, str(task.mutant.file), task.mutant.operator, task.mutant.line, task.mutant.source)
-            process = context.Process(target=judge_in_process, args=(theirs, *plain, task.fuzz_s, every), daemon=True)
+            wanted = (str(task.mutant.file), task.mutant.source)
+            process = context.Process(
+                target=judge_in_process, args=(theirs, task.sources, task.fuzz_s, every, wanted if alone else None), daemon=True
+            )
             with _no_main():
                 process.start()
             theirs.close()
-            running[ours] = _Running(process, task)
+            running[ours] = _Running(ours, process, task, alone)
+            if not alone:
+                ours.send(wanted)
         if not running:
             return
         for pipe in wait(list(running), 0.5):
-            judgement = running[pipe].heard(pipe)  # type: ignore[arg-type]
-            if judgement is not None:
-                ended = running.pop(pipe)
-                ended.process.join()
-                yield ended.task, judgement
+            worker = running[pipe]
+            said = worker.hear()
+            if said is None:
+                continue
+            task = worker.task
+            if said == UNFIT:
+                waiting.alone.append(task)
+            else:
+                yield task, Killed(task.mutant, *said)
+            following = waiting.more(worker.group) if worker.serves and time.monotonic() < until else None
+            if following is None:
+                running.pop(pipe).end()
+            else:
+                worker.give(following)
         for pipe in [p for p, r in running.items() if time.monotonic() - r.since > LONGEST_S + r.task.fuzz_s]:
-            ended = running.pop(pipe)
-            yield ended.task, ended.killed()
+            worker = running.pop(pipe)
+            worker.kill()
+            yield worker.task, Killed(worker.task.mutant, *worker.failed(f"no end within {LONGEST_S + worker.task.fuzz_s:.0f} s"))
+
+
+Group = tuple[tuple[str, ...], float]
+SHARE = 4
+"""For how many mutants it pays to begin another process that captures the same cases."""
+
+
+class _Waiting:
+    """Tasks that nobody has begun, by the patterns they are about, and those that need a process of their own from the start."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self.groups: dict[Group, deque[Task]] = defaultdict(deque)
+        self.alone: deque[Task] = deque()
+        for task in tasks:
+            self.groups[task.sources, task.fuzz_s].append(task)
+
+    def take(self, busy: Sequence[Group | None]) -> tuple[Task, bool] | None:
+        """What another process begins with, and whether it is for that alone. ``busy``: the groups of those that run."""
+        if self.alone:
+            return self.alone.popleft(), True
+        left = [(group, len(queue), busy.count(group)) for group, queue in self.groups.items() if queue]
+        if not left:
+            return None
+        first = next((group for group, size, at in left if not at or size >= SHARE * at), None)
+        return self.groups[first or max(left, key=lambda g: g[1] / g[2])[0]].popleft(), False
+
+    def more(self, group: Group | None) -> Task | None:
+        """Another one of a group."""
+        queue = self.groups[group] if group is not None else None
+        return queue.popleft() if queue else None
 
 
 @contextlib.contextmanager
@@ -149,34 +196,63 @@ def _no_main() -> Iterator[None]:
 
 @dataclass
 class _Running:
-    """A process that judges a mutant, and what it said last."""
+    """A process that judges a mutant, and what it said last. ``alone``: it ends with that one."""
 
+    pipe: Connection
     process: Any
     task: Task
+    alone: bool
     start: float = field(default_factory=time.monotonic)
     since: float = field(default_factory=time.monotonic)
     doing: str = "its start"
+    fork: int | None = None
+    serves: bool = True
 
-    def heard(self, pipe: Connection) -> Killed | None:
-        """What became of the mutant; None if the process goes on."""
+    @property
+    def group(self) -> Group | None:
+        """The tasks it can go on with."""
+        return None if self.alone else (self.task.sources, self.task.fuzz_s)
+
+    def give(self, task: Task) -> None:
+        """Have it go on with another mutant."""
+        self.task, self.doing, self.fork = task, "its start", None
+        self.start = self.since = time.monotonic()
+        self.pipe.send((str(task.mutant.file), task.mutant.source))
+
+    def hear(self) -> Any:
+        """What became of the mutant: what objected and seconds, or that it is unfit; None if the process goes on."""
         try:
-            said = pipe.recv()
-        except EOFError:
-            return self._died("its process died")
-        if isinstance(said, str):
-            self.doing, self.since = said, time.monotonic()
+            said = self.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            self.serves = False
+            return self.failed("its process died")
+        if said == DIED:
+            return self.failed("its process died")
+        if said != UNFIT and isinstance(said[0], int):
+            self.fork, self.doing = said
+            self.since = time.monotonic()
             return None
-        by, seconds = said
-        return Killed(self.task.mutant, by, seconds)
+        return said
 
-    def killed(self) -> Killed:
-        """End the process."""
+    def failed(self, what: str) -> tuple[tuple[tuple[str, str], ...], float]:
+        """That it came to no end."""
+        return ((TIME, f"{what} in {self.doing}"),), time.monotonic() - self.start
+
+    def end(self) -> None:
+        """Have it end by itself."""
+        if self.serves and not self.alone:
+            self.pipe.send(None)
+        self.process.join()
+        self.pipe.close()
+
+    def kill(self) -> None:
+        """End it, and what it has forked."""
         self.process.kill()
         self.process.join()
-        return self._died(f"no end within {LONGEST_S + self.task.fuzz_s:.0f} s")
-
-    def _died(self, what: str) -> Killed:
-        return Killed(self.task.mutant, ((TIME, f"{what} in {self.doing}"),), time.monotonic() - self.start)
+        if self.fork is not None and not self.alone:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.fork, signal.SIGKILL)
+        self.pipe.close()
 
 
 def _show(console: Console, found: dict[str, list[Killed]]) -> None:
