@@ -62,7 +62,7 @@ def by_direction(x, y):
 @fires("n, p + q + r")
 def sliced(x, p, q, r):  # noqa: ARG001 - the size names the shape
     a, b, c = x[:, :p], x.narrow(-1, p, q), x[..., p + q :]
-    return torch.cat([a, b], dim=1), c * 2, x.narrow(1, p, q) + b
+    return torch.cat([a, b], dim=1), c * 2, torch.narrow(input=x, dim=1, start=p, length=q) + b
 
 
 @fires("3, n")
