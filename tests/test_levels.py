@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -15,11 +13,14 @@ from fuzz.program import Input, Program, Step, Var
 from optimus.passes import BUILT_IN, LOWER
 from optimus.pattern import IR
 from optimus.plan import lookup, on_graphs, provable
-from tests.processes import environment
-from verify.campaign import FIRED, Task, work
+from verify import campaign
+from verify.branches import sources
+from verify.campaign import FIRED, work
 from verify.cli import main
 from verify.corpus import chosen_plan, entry, replay
 from verify.fuzzing import judge
+from verify.mutant import Mutant
+from verify.mutants import Task, judged
 from verify.replay import replay as replay_find
 from verify.subject import PatternSubject
 
@@ -43,9 +44,9 @@ def small_unit(monkeypatch, programs):
 def test_a_unit_of_a_campaign_is_drawn_again_from_where_it_stopped(name, monkeypatch):
     small_unit(monkeypatch, 8)
     whole: list[str] = []
-    assert work(Task(name, 0, 0, 0, 600, 10), whole.append) == {"complete": True}
+    assert work(campaign.Task(name, 0, 0, 0, 600, 10), whole.append) == {"complete": True}
     rest: list[str] = []
-    work(Task(name, 0, 0, 5, 600, 10), rest.append)
+    work(campaign.Task(name, 0, 0, 5, 600, 10), rest.append)
     assert len(whole) == 8
     assert FIRED in whole
     assert rest == whole[5:]
@@ -58,7 +59,7 @@ def test_a_find_of_the_quantiser_replays(monkeypatch, tmp_path, capsys):
     bound = lossy.bound
     monkeypatch.setattr(lossy, "bound", lambda *given: bound(*given) / 1000)
     small_unit(monkeypatch, 4)
-    found = work(Task(QUANTISER, 0, 0, 0, 600, 10), lambda _: None)
+    found = work(campaign.Task(QUANTISER, 0, 0, 0, 600, 10), lambda _: None)
     assert any("off by more than the bound" in d for d in found["differences"])
     assert f"replay('{QUANTISER}'" in found["finding"]["replay"]
 
@@ -72,26 +73,6 @@ def test_a_find_of_the_quantiser_replays(monkeypatch, tmp_path, capsys):
     assert "no difference, with 1 rewrites" in capsys.readouterr().out
 
 
-ASKED = """
-import sys
-from optimus.plan import lookup
-from verify import quantizer
-from verify.branches import sources
-from verify.mutation import _asked, mutated, mutants
-from verify.rules import rule_subject
-from verify.subject import PatternSubject
-
-name, text, instead = sys.argv[1:]
-pattern = lookup(name)
-assert len(mutants(pattern)) > 5
-file = next(f for f in sources(pattern) if text in f.read_text())
-for changed in (file.read_text() + chr(10), file.read_text().replace(text, instead)):
-    made = mutated(pattern, file, changed)
-    subject = PatternSubject(made)
-    print(_asked("cases", subject if quantizer.concerns(subject) else rule_subject(made), 1.0))
-"""
-
-
 @pytest.mark.parametrize(
     ("name", "text", "instead", "said"),
     [
@@ -100,12 +81,12 @@ for changed in (file.read_text() + chr(10), file.read_text().replace(text, inste
     ],
 )
 def test_mutants_of_lower_levels_are_seen_by_their_cases(name, text, instead, said):
-    """In a process of its own, whose modules the mutant changes; what is the same is seen as right."""
-    pytest.importorskip("cosmic_ray", reason="the extra 'mutants' is not installed")
-    run = subprocess.run([sys.executable, "-c", ASKED, name, text, instead], capture_output=True, text=True, env=environment(), check=False)
-    first, second = run.stdout.splitlines() or [run.stderr, ""]
-    assert first == "None"
-    assert second.startswith(said)
+    file = next(f for f in sources(lookup(name)) if text in f.read_text())
+    mutant = Mutant(file, "instead", 1, file.read_text().replace(text, instead))
+    ((_, found),) = judged([Task((name,), mutant, 1.0)], 1, every=False)
+    ((witness, objection),) = found.by
+    assert witness == "cases"
+    assert objection.startswith(said)
 
 
 SAVED = '''"""Differences of pairs, joined."""
