@@ -95,7 +95,7 @@ def test_functions_run_other_code_whoever_holds_them_and_nothing_else_may_differ
         "LIMIT = 3\n\n\nclass Kind:\n    @staticmethod\n    def of(x):\n        return [k + x for k in range(LIMIT)]\n\n\ndef one(x):\n    return x + 1\n"
     )
     space: dict[str, Any] = {}
-    exec(compile(file.read_text(), str(file), "exec"), space)
+    exec(compile(file.read_text(), str(file), "exec", dont_inherit=True), space)
     one, of = space["one"], space["Kind"].of
     text = file.read_text()
     exchange(file, "# a line more\n" + text)
