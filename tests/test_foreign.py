@@ -45,7 +45,7 @@ def test_known_faults_are_found_and_replayed(name, needle, tmp_path):
     assert any(needle in d for d in found.differences)
     assert found.program is not None and found.program.size() <= 5
     file = tmp_path / "fault.py"
-    file.write_text(standalone.script(found.program, shipped.subject(name), found.differences))
+    file.write_text(standalone.script(found.program, shipped.subject(name), found.differences, found.dynamic))
     run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
     assert run.returncode == 1, run.stderr
     assert "Inductor with it" in run.stdout
@@ -69,14 +69,14 @@ def test_a_right_pass_and_a_wrong_one(monkeypatch):
 
 
 def test_what_torch_compile_does_not_show_is_put_aside(monkeypatch):
-    monkeypatch.setattr(foreign, "replayed", lambda backend, program: ())
+    monkeypatch.setattr(foreign, "replayed", lambda backend, program, dynamic: ())
     found = foreign.judge(foreign.FunctionPass("wrong", foreign_passes.tanh_for_sigmoid), 8)
     assert found.verdict == "nothing found"
     assert found.dismissed
 
 
 def test_what_inductor_does_without_the_pass_is_put_aside(monkeypatch):
-    monkeypatch.setattr(foreign, "replayed", lambda backend, program: ("output 0: dtype",))
+    monkeypatch.setattr(foreign, "replayed", lambda backend, program, dynamic: ("output 0: dtype",))
     found = foreign.judge(foreign.FunctionPass("wrong", foreign_passes.tanh_for_sigmoid), 8)
     assert found.verdict == "nothing found"
     assert found.dismissed

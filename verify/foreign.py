@@ -21,7 +21,7 @@ from optimus.plan import patterns
 from optimus.rule import Rule
 from verify.compare import USERS, compare
 from verify.differential import Backend, quiet
-from verify.fuzzing import FuzzReport, hunt
+from verify.fuzzing import Finding, FuzzReport, Method, UncapturedError, by_graphs, hunt
 from verify.shipped import NONE, with_settings
 from verify.subject import PassError, Subject
 
@@ -119,7 +119,8 @@ def _in_turn(passes: Sequence[Callable[..., Any]]) -> Callable[[GraphModule], Gr
 class Judged:
     """What became of one pass that is not ours.
 
-    ``differences``: what differs from eager in ``torch.compile`` with the pass on ``program``, where without it nothing does.
+    ``differences``: what differs from eager in ``torch.compile`` with the pass on ``program``, where without it nothing does. ``dynamic``:
+    compiled with symbols for sizes.
     ``dismissed``: finds on graphs that did not come back there, and what they were.
     """
 
@@ -128,6 +129,7 @@ class Judged:
     fired: int = 0
     seconds: float = 0.0
     program: Program | None = None
+    dynamic: bool = False
     differences: tuple[str, ...] = ()
     dismissed: list[tuple[Program, str]] = field(default_factory=list)
 
@@ -146,14 +148,15 @@ def judge(chosen: Foreign, seconds: float, seed: int = 0, watch: Callable[[Judge
     found, start = Judged(chosen.name), time.monotonic()
     while (left := seconds - (time.monotonic() - start)) > 0:
         with quiet():
-            report: FuzzReport = hunt(chosen, seconds=left, seed_number=seed, skip=found.tried)
+            report: FuzzReport = hunt(chosen, seconds=left, seed_number=seed, skip=found.tried, method=_as_captured)
         found.tried += report.tried
         found.fired += report.fired
         if report.finding is None:
             break
-        confirmed = confirm(chosen, report.finding.program)
+        confirmed = confirm(chosen, report.finding.program, dynamic=report.finding.symbolic)
         if confirmed is not None:
             found.program, found.differences = confirmed
+            found.dynamic = report.finding.symbolic
             break
         found.dismissed.append((report.finding.program, "; ".join(report.finding.differences)))
         if watch is not None:
@@ -162,25 +165,42 @@ def judge(chosen: Foreign, seconds: float, seed: int = 0, watch: Callable[[Judge
     return found
 
 
-def confirm(chosen: Foreign, program: Program) -> tuple[Program, tuple[str, ...]] | None:
-    """``program``, or one with larger tensors, and what ``torch.compile`` shows of it with the pass and not without; None where nothing."""
+def _as_captured(subject: Subject) -> Method:
+    """Programs as PyTorch captures them: it says of every value what it is."""
+    found = by_graphs(subject)
+
+    def judged(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
+        if program.bare:
+            raise UncapturedError("a graph that does not say what its values are")
+        return found.judge(subject, program)
+
+    return replace(found, judge=judged)
+
+
+def confirm(chosen: Foreign, program: Program, *, dynamic: bool = False) -> tuple[Program, tuple[str, ...]] | None:
+    """``program``, or one with larger tensors, and what ``torch.compile`` shows of it with the pass and not without; None where nothing.
+
+    ``dynamic``: it is compiled with symbols for its sizes.
+    """
     for scale in SCALES:
         larger = scaled(program, scale)
         if scale > 1 and (larger == program or not runs(larger)):
             continue
-        ours = replayed(chosen.compiler(), larger)
-        if ours and not replayed(with_settings(NONE), larger):
+        ours = replayed(chosen.compiler(), larger, dynamic)
+        if ours and not replayed(with_settings(NONE), larger, dynamic):
             return larger, ours
     return None
 
 
-def replayed(backend: Callable[..., Any], program: Program) -> tuple[str, ...]:
-    """What differs from eager behind ``backend``."""
+def replayed(backend: Callable[..., Any], program: Program, dynamic: bool = False) -> tuple[str, ...]:
+    """What differs from eager behind ``backend``. ``dynamic``: with symbols for sizes."""
     function = program.function()
     with quiet():
         torch._dynamo.reset()
         try:
-            found = compare(function, torch.compile(copy.copy(function), backend=backend), program.make_inputs, bitwise=False)
+            found = compare(
+                function, torch.compile(copy.copy(function), backend=backend, dynamic=dynamic or None), program.make_inputs, bitwise=False
+            )
         except PassError as error:
             found = [str(error)]
         torch._dynamo.reset()

@@ -71,7 +71,8 @@ def _row(judged: Judged) -> tuple[str, ...]:
 def _said(judged: Judged) -> str:
     lines = [f"{judged.name}: {judged.verdict} ({judged.tried} programs, {judged.fired} changed, {judged.seconds:.0f} s)"]
     if judged.program is not None:
-        lines += ["", str(judged.program), "", *judged.differences, ""]
+        how = ["compiled with symbols for its sizes"] if judged.dynamic else []
+        lines += ["", str(judged.program), "", *how, *judged.differences, ""]
     return "\n".join(lines)
 
 
@@ -83,6 +84,7 @@ def _plain(judged: Judged) -> dict[str, Any]:
         "changed": judged.fired,
         "seconds": round(judged.seconds, 1),
         "program": None if judged.program is None else str(judged.program),
+        "dynamic": judged.dynamic,
         "differences": list(judged.differences),
         "put aside": [{"program": str(program), "differences": what} for program, what in judged.dismissed],
     }
@@ -101,7 +103,7 @@ def _write(folder: Path, chosen: Sequence[Foreign], found: Sequence[Judged], how
         shown = ""
         if judged.program is not None and isinstance(subject, shipped.ShippedPass):
             name = f"{subject.option}.py"
-            (folder / name).write_text(standalone.script(judged.program, subject, judged.differences))
+            (folder / name).write_text(standalone.script(judged.program, subject, judged.differences, judged.dynamic))
             shown = f" ([{name}]({name}))"
         what = "; ".join(judged.differences).replace("|", "\\|")
         _, tried, fired, verdict, size, aside, _ = _row(judged)

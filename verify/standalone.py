@@ -44,7 +44,7 @@ def seen(settings):
             outputs = program(*inputs)
         else:
             with config.patch(settings | {{"force_disable_caches": True}}):
-                outputs = torch.compile(program)(*inputs)
+                outputs = torch.compile(program, dynamic={dynamic})(*inputs)
         wanted, leaves = [t for t in outputs if t.requires_grad], [t for t in inputs if t.requires_grad]
         gradients = torch.autograd.grad([t.abs().sum() for t in wanted], leaves, allow_unused=True) if wanted else []
     except Exception as error:
@@ -77,8 +77,8 @@ sys.exit(wrong)
 '''
 
 
-def script(program: Program, chosen: ShippedPass, differences: Sequence[str]) -> str:
-    """The text of the program. Inputs of up to 64 elements are written out, larger ones are drawn."""
+def script(program: Program, chosen: ShippedPass, differences: Sequence[str], dynamic: bool = False) -> str:
+    """The text of the program. ``dynamic``: with symbols for sizes. Inputs of up to 64 elements are written out, larger ones are drawn."""
     return TEMPLATE.format(
         title=f"Inductor's {chosen.option} changes what this program computes.",
         differences="\n".join(d.replace("\\", "/").replace('"""', "'''") for d in differences),
@@ -86,6 +86,7 @@ def script(program: Program, chosen: ShippedPass, differences: Sequence[str]) ->
         source=program.source(),
         inputs="\n".join(f"        {_made(i)}," for i in program.inputs),
         none=NONE,
+        dynamic=dynamic or None,
         settings=chosen.configured,
         rtol=1e-2 if any(i.dtype in HALF for i in program.inputs) else 1e-4,
     )
