@@ -47,7 +47,8 @@ SWITCHES = {"_set_grad_enabled", "_enter_autocast", "_exit_autocast", "_enter_in
 HOOKS = {"register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
 LOGS = frozenset({torch._C._log_api_usage_once, torch._C._log_api_usage_metadata, torch._C._autograd._record_function_with_args_enter,
                   torch._C._autograd._record_function_with_args_exit})  # fmt: skip
-"""What only tells a logger or a profiler; so do the operators of the namespace ``profiler``. They stay in their order."""
+PROFILED = frozenset({"profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit"})
+"""What only tells a logger or a profiler: functions, and operators of PyTorch by name. They stay in their order."""
 SIDE_EFFECTS = {"backward", *HOOKS, "set_", "resize_", "resize_as_", "swap_tensors", "record_stream"}
 
 
@@ -74,9 +75,9 @@ def effects(node: Node, call: Call | None = None) -> Effects:
 def only_logs(target: Any) -> bool:
     """Whether a call tells a logger or a profiler, and does nothing else."""
     if isinstance(target, OpOverload):
-        return target.namespace == "profiler"
+        return target._schema.name in PROFILED
     if isinstance(target, OpOverloadPacket):
-        return target._qualified_op_name.startswith("profiler::")
+        return target._qualified_op_name in PROFILED
     return isinstance(target, types.BuiltinFunctionType) and target in LOGS
 
 

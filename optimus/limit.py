@@ -80,7 +80,13 @@ def _identities(text: str) -> frozenset[str]:
     return frozenset(listed)
 
 
-READERS: dict[str, Callable[[str], Any]] = {"first": _number, "only": _identities, "without": _names, "record": str, "observe": str}
+def _file(text: str) -> str:
+    if not text or Path(text).is_dir() or not Path(text).parent.is_dir():
+        raise ValueError("no file that can be written")
+    return text
+
+
+READERS: dict[str, Callable[[str], Any]] = {"first": _number, "only": _identities, "without": _names, "record": _file, "observe": str}
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,10 @@ class Limiter:
         if self.limit.observe is None:
             return None
         module, _, name = self.limit.observe.partition(":")
-        found = getattr(importlib.import_module(module), name, None)
+        try:
+            found = getattr(importlib.import_module(module), name, None)
+        except (ImportError, ValueError):
+            found = None
         if not callable(found):
             raise ValueError(f"observe={self.limit.observe}: no such function; accepted is MODULE:FUNCTION")
         return found

@@ -28,6 +28,8 @@ from verify.bisection.search import first_bad, runs_needed, smallest_bad
 from verify.bisection.state import State, StateError
 from verify.cli import main
 
+CORPUS = Path(__file__).parent.parent / "corpus"
+
 
 class TestSearch:
     @pytest.mark.parametrize("size", [*range(1, 40), 100, 255, 256, 257])
@@ -329,6 +331,7 @@ class TestCommand:
             (["no_such_file.py"], "there is no file no_such_file.py"),
             (["no_such_command"], "there is no command no_such_command"),
             (["."], "holds no program.py"),
+            ([str(CORPUS / "split_cat_order"), "--state", "x"], "--state x stands behind the folder"),
             (["--culprits", "0", "stand_in.py"], "accepted is a whole number"),
             (["--exclude", "split_cat", "stand_in.py"], "nearest are split_cat_pass"),
             (["--state", ".", "stand_in.py"], "is no folder of a bisection"),

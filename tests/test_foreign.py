@@ -71,14 +71,14 @@ def test_a_right_pass_and_a_wrong_one(monkeypatch):
 def test_what_torch_compile_does_not_show_is_put_aside(monkeypatch):
     monkeypatch.setattr(foreign, "replayed", lambda backend, program, dynamic: ())
     found = foreign.judge(foreign.FunctionPass("wrong", foreign_passes.tanh_for_sigmoid), 8)
-    assert found.verdict == "nothing found"
+    assert found.verdict == "not confirmed"
     assert found.dismissed
 
 
 def test_what_inductor_does_without_the_pass_is_put_aside(monkeypatch):
     monkeypatch.setattr(foreign, "replayed", lambda backend, program, dynamic: ("output 0: dtype",))
     found = foreign.judge(foreign.FunctionPass("wrong", foreign_passes.tanh_for_sigmoid), 8)
-    assert found.verdict == "nothing found"
+    assert found.verdict == "not confirmed"
     assert found.dismissed
 
 
@@ -86,6 +86,42 @@ def test_what_inductor_does_without_the_pass_is_put_aside(monkeypatch):
 def test_what_is_no_pass_is_one_line(text, capsys):
     assert main(["wrap", text]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "function, needle",
+    [
+        (foreign_passes.raises, "RuntimeError: boom"),
+        (foreign_passes.without_an_output, "0 outputs; accepted is one"),
+        (foreign_passes.not_printable, "IndexError"),
+        (foreign_passes.a_number, "returned int; accepted are None, a Graph and a GraphModule"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_what_a_pass_must_not_do_is_a_fault_of_it(function, needle):
+    found = foreign.judge(foreign.FunctionPass("wrong", function), 20)
+    assert found.verdict == "refuted"
+    assert any(needle in d for d in found.differences)
+
+
+def test_a_module_with_attributes_of_its_own_may_be_returned():
+    found = foreign.judge(foreign.FunctionPass("right", foreign_passes.times_an_attribute), 8)
+    assert found.verdict == "nothing found"
+
+
+def test_where_nothing_can_be_written_is_said_first(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    for given in (["--json", str(tmp_path)], ["--json", str(tmp_path / "no" / "file")], ["--out", str(tmp_path / "file")]):
+        assert main(["wrap", "tests.foreign_passes:nothing", *given]) == 2
+        assert given[1] in capsys.readouterr().err
+
+
+def test_a_module_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "passes_of_mine.py").write_text("def nothing(graph): pass")
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    monkeypatch.chdir(tmp_path)
+    (found,) = foreign.functions("passes_of_mine:nothing", IR.TORCH)
+    assert found.name == "passes_of_mine:nothing"
 
 
 def test_the_table(tmp_path, capsys):

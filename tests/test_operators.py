@@ -153,6 +153,15 @@ def test_what_only_logs_keeps_its_order_and_does_nothing_else(target, args):
     assert found == Effects(ordered=True)
 
 
+def test_an_operator_of_somebody_in_the_namespace_of_the_profiler_may_write():
+    with torch.library._scoped_library("profiler", "FRAGMENT") as library:
+        library.define("bump(Tensor(a!) x) -> ()")
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        for target in (torch.ops.profiler.bump, torch.ops.profiler.bump.default):
+            assert effects(graph.call_function(target, (x,))) != Effects(ordered=True)
+
+
 def test_a_name_like_that_of_a_logger_says_nothing():
     def _log_api_usage_once(x):
         return x.add_(1)

@@ -79,6 +79,8 @@ def _probe(words: list[str], timeout_s: float | None) -> Probe:
     if Path(first).is_dir():
         if not (Path(first) / PROGRAM).is_file():
             raise UsageError(f"bisect: the folder {first} holds no {PROGRAM}; accepted is one that a bisection saved, or one of the corpus")
+        if words[1:]:
+            raise UsageError(f"bisect: {' '.join(words[1:])} stands behind the folder {first}, which takes nothing; options stand in front of it")
         return _checked(first)
     if first.endswith(".py"):
         if not Path(first).is_file():

@@ -305,17 +305,13 @@ def _coloured(verdict: Verdict) -> Text:
 
 
 def _show_fault(console: Console, judgement: Judgement, source: str) -> str:
-    if judgement.fuzz.finding is None:
-        if judgement.proof.counterexample is not None:
-            name, seen = judgement.proof.counterexample
-            console.print(f"\ncounterexample in {name}, {seen}", markup=False)
-        return ""
-    folder = save_finding(judgement, source=source)
-    command = f"python {folder / 'replay.py'}"
     if judgement.proof.counterexample is not None:
         name, seen = judgement.proof.counterexample
         console.print(f"\ncounterexample in {name}, {seen}", markup=False)
-        return command
+    if judgement.fuzz.finding is None:
+        return ""
+    folder = save_finding(judgement, source=source)
+    command = f"python {folder / 'replay.py'}"
     console.print("\nSmallest program found:\n", style="red")
     console.print("\n".join(judgement.fuzz.finding.differences) + "\n", markup=False)
     console.print(paste(judgement.fuzz.finding.program), markup=False)

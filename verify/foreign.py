@@ -5,9 +5,13 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -15,13 +19,14 @@ from torch.fx import Graph, GraphModule
 
 from fuzz.disturb import runs
 from fuzz.program import Program
+from fuzz.variants import variants
 from optimus.journal import Journal, Rewrite
 from optimus.pattern import IR, Case, Exactness
 from optimus.plan import patterns
 from optimus.rule import Rule
-from verify.compare import USERS, compare
+from verify.compare import compare
 from verify.differential import Backend, quiet
-from verify.fuzzing import Finding, FuzzReport, Method, UncapturedError, by_graphs, hunt
+from verify.fuzzing import Finding, FuzzReport, Method, UncapturedError, by_graphs, hunt, judge_symbolic
 from verify.shipped import NONE, with_settings
 from verify.subject import PassError, Subject
 
@@ -58,12 +63,13 @@ class FunctionPass:
         """See :class:`verify.subject.Subject`. A change counts as one rewrite of everything."""
         journal = Journal(plan=self.name, nodes_before=len(gm.graph.nodes), stopped="the function returned")
         before = str(gm.graph)
-        returned = self.function(gm if takes_module(self.function) else gm.graph)
-        made = returned.graph if isinstance(returned, GraphModule) else returned if isinstance(returned, Graph) else gm.graph
-        if made is not gm.graph:
-            gm.graph = made
+        _take_over(gm, self.function(gm if takes_module(self.function) else gm.graph))
+        outputs = len(gm.graph.find_nodes(op="output"))
+        if outputs != 1:
+            raise ValueError(f"the pass left a graph with {outputs} outputs; accepted is one")
         gm.graph.lint()
         gm.recompile()
+        _ = gm.code  # which is written when it is asked for
         if str(gm.graph) != before:
             journal.rewrites.append(Rewrite(1, self.name, 1, (), (), (), (), ()))
         journal.nodes_after = len(gm.graph.nodes)
@@ -72,6 +78,19 @@ class FunctionPass:
     def compiler(self) -> Callable[..., Any]:
         """See :class:`Foreign`."""
         return Backend(self, "inductor")
+
+
+def _take_over(gm: GraphModule, returned: Any) -> None:
+    """Make of ``gm`` what a pass returned, which may read from parameters, buffers and modules of its own."""
+    if not (returned is None or isinstance(returned, (bool, Graph, GraphModule))):
+        raise TypeError(f"the pass returned {type(returned).__name__}; accepted are None, a Graph and a GraphModule")
+    if isinstance(returned, GraphModule) and returned is not gm:
+        for place in ("_parameters", "_buffers", "_modules"):
+            getattr(gm, place).update(getattr(returned, place))
+        gm.__dict__.update({name: given for name, given in returned.__dict__.items() if isinstance(given, torch.Tensor)})
+        gm.graph = returned.graph
+    if isinstance(returned, Graph) and returned is not gm.graph:
+        gm.graph = returned
 
 
 def takes_module(function: Callable[..., Any]) -> bool:
@@ -89,9 +108,13 @@ def functions(text: str, level: IR) -> list[FunctionPass]:
     where, _, name = text.partition(":")
     if not where or not name:
         raise ValueError(f"{text!r}: accepted is MODULE:NAME, of a function from graph to graph or a list of them")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(importlib.import_module(where), name)
-    except USERS as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a module raises when it is imported
         raise ValueError(f"{text}: cannot be loaded ({type(error).__name__}: {error})") from error
     passes = list(found) if isinstance(found, Sequence) else [found]
     wrong = next((p for p in passes if not callable(p)), None)
@@ -136,7 +159,9 @@ class Judged:
     @property
     def verdict(self) -> str:
         """One word or a few."""
-        return "refuted" if self.differences else "nothing found" if self.fired else "never fired"
+        if self.differences:
+            return "refuted"
+        return "not confirmed" if self.dismissed else "nothing found" if self.fired else "never fired"
 
 
 def judge(chosen: Foreign, seconds: float, seed: int = 0, watch: Callable[[Judged], None] | None = None) -> Judged:
@@ -166,15 +191,17 @@ def judge(chosen: Foreign, seconds: float, seed: int = 0, watch: Callable[[Judge
 
 
 def _as_captured(subject: Subject) -> Method:
-    """Programs as PyTorch captures them: it says of every value what it is."""
+    """Programs that reach a compiler, as PyTorch captures them: with operators, and it says of every value what it is."""
     found = by_graphs(subject)
 
     def judged(subject: Subject, program: Program) -> tuple[bool, Finding | None]:
-        if program.bare:
-            raise UncapturedError("a graph that does not say what its values are")
+        if program.bare or not program.steps():
+            raise UncapturedError("a graph that torch.compile makes of no program")
         return found.judge(subject, program)
 
-    return replace(found, judge=judged)
+    plain = (partial(judged, subject, program) for program in variants(subject.cases))
+    symbolic = (partial(judge_symbolic, subject, case) for case in subject.cases)
+    return replace(found, judge=judged, first=chain(plain, symbolic))
 
 
 def confirm(chosen: Foreign, program: Program, *, dynamic: bool = False) -> tuple[Program, tuple[str, ...]] | None:
@@ -203,6 +230,8 @@ def replayed(backend: Callable[..., Any], program: Program, dynamic: bool = Fals
             )
         except PassError as error:
             found = [str(error)]
+        faults = getattr(backend, "faults", [])
+        found = [*dict.fromkeys(faults)] if faults else found
         torch._dynamo.reset()
     return tuple(found)
 

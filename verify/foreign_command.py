@@ -17,11 +17,14 @@ from verify import shipped, standalone
 from verify.cli import UsageError
 from verify.foreign import Foreign, Judged, functions, judge
 
-EXIT = {"refuted": 1, "nothing found": 0, "never fired": 3}
+EXIT = {"refuted": 1, "nothing found": 0, "not confirmed": 3, "never fired": 3}
 
 
 def run_shipped(names: Sequence[str], *, budget_s: float, seed: int, json_path: str | None, out: str | None) -> int:
-    """Judge passes that PyTorch ships, by name (none: all). The exit code is 1 if one is wrong, 3 if one was never seen to fire, else 0."""
+    """Judge passes that PyTorch ships, by name (none: all).
+
+    The exit code is 1 if one is wrong, 3 if one never changed a program, or no find on its graphs could be confirmed, else 0.
+    """
     try:
         chosen: list[Foreign] = [shipped.subject(name) for name in names or shipped.shipped()]
     except ValueError as error:
@@ -39,7 +42,8 @@ def run_wrapped(names: Sequence[str], level: str, *, budget_s: float, seed: int,
 
 
 def _run(chosen: Sequence[Foreign], budget_s: float, seed: int, json_path: str | None, out: str | None) -> int:
-    console = Console(highlight=False, width=None if Console().is_terminal else 120)
+    _check(json_path, out)
+    console = Console(highlight=False, emoji=False, width=None if Console().is_terminal else 120)
     found: list[Judged] = []
     for subject in chosen:
         found.append(judge(subject, budget_s, seed))
@@ -59,6 +63,17 @@ def _run(chosen: Sequence[Foreign], budget_s: float, seed: int, json_path: str |
         raise UsageError(f"the result cannot be written ({error.strerror or error}); accepted are a file and a folder that can be") from None
     codes = {EXIT[j.verdict] for j in found}
     return 1 if 1 in codes else max(codes)
+
+
+def _check(json_path: str | None, out: str | None) -> None:
+    """Raise :class:`verify.cli.UsageError` where the results could not be written, before they are made."""
+    if json_path is not None and (Path(json_path).is_dir() or not Path(json_path).resolve().parent.is_dir()):
+        raise UsageError(f"--json {json_path}: cannot be written; accepted is a file in a folder that is there")
+    if out is not None:
+        try:
+            Path(out).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--out {out}: cannot be made ({error.strerror or error}); accepted is a folder") from None
 
 
 def _row(judged: Judged) -> tuple[str, ...]:
@@ -92,7 +107,6 @@ def _plain(judged: Judged) -> dict[str, Any]:
 
 def _write(folder: Path, chosen: Sequence[Foreign], found: Sequence[Judged], how: str) -> None:
     """A table, and for each fault of a shipped pass a program that needs nothing but PyTorch and exits with 1 while the fault lives."""
-    folder.mkdir(parents=True, exist_ok=True)
     lines = [
         f"PyTorch {torch.__version__}, Python {platform.python_version()}; {how}.",
         "",
