@@ -114,6 +114,15 @@ class Way:
     kernels: list[str] = field(default_factory=list)
     compile_s: float = 0.0
 
+    @property
+    def told(self) -> str:
+        """What the pattern did, or why not."""
+        return f"{self.fired} rewrites" if self.fired else f"declined: {', '.join(self.declined)}" if self.declined else ""
+
+    def worse_than(self, eager: Way) -> float:
+        """The error as a multiple of that of eager."""
+        return self.error / eager.error if eager.error else float("inf") if self.error else 1.0
+
 
 @dataclass
 class Result:
@@ -127,10 +136,9 @@ class Result:
         eager = self.ways[0]
         lines = [f"{self.shape}: eager {eager.ms:.3f} ms, error {eager.error:.2e}; {self.peak_gib:.1f} GiB"]
         for way in self.ways[1:]:
-            factor = way.error / eager.error if eager.error else float("inf") if way.error else 1.0
-            told = f"; {way.fired} rewrites" if way.fired else f"; declined: {', '.join(way.declined)}" if way.declined else ""
+            told = f"; {way.told}" if way.told else ""
             lines.append(
-                f"  {way.name}: {way.ms:.3f} ms ({eager.ms / way.ms:.2f}x eager), GPU {way.gpu_ms:.3f} ms, error {factor:.2f} times eager's, "
+                f"  {way.name}: {way.ms:.3f} ms ({eager.ms / way.ms:.2f}x eager), GPU {way.gpu_ms:.3f} ms, error {way.worse_than(eager):.2f} times eager's, "
                 f"compiled in {way.compile_s:.1f} s{told}; kernels: {', '.join(way.kernels)}"
             )
         return "\n".join(lines)
@@ -140,11 +148,9 @@ class Result:
         eager = self.ways[0]
         lines = [f"| `{self.shape.split()[0]}` | {self.shape.partition(' ')[2]} | eager | {eager.ms:.3f} | {eager.gpu_ms:.3f} | | | | | |"]
         for way in self.ways[1:]:
-            factor = way.error / eager.error if eager.error else float("inf") if way.error else 1.0
-            told = f"{way.fired} rewrites" if way.fired else f"declined: {', '.join(way.declined)}" if way.declined else ""
             kernels = ", ".join(dict.fromkeys(SHORT.split(k.removeprefix("void "))[0] for k in way.kernels if not k.startswith("Memset")))
             lines.append(
-                f"| | | {way.name} | {way.ms:.3f} | {way.gpu_ms:.3f} | {eager.gpu_ms / way.gpu_ms:.2f} | {factor:.2f} | {way.compile_s:.1f} | {told} | {kernels} |"
+                f"| | | {way.name} | {way.ms:.3f} | {way.gpu_ms:.3f} | {eager.gpu_ms / way.gpu_ms:.2f} | {way.worse_than(eager):.2f} | {way.compile_s:.1f} | {way.told} | {kernels} |"
             )
         return "\n".join(lines)
 

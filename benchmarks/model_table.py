@@ -120,6 +120,11 @@ def apart(name: str, a: argparse.Namespace, deadline: float) -> dict[str, Any]:
     return result
 
 
+def _command() -> str:
+    """The arguments, but for the folder of the file that is written."""
+    return shlex.join(Path(a).name if before == "--out" else a for before, a in zip(["", *sys.argv[1:]], sys.argv[1:], strict=False))
+
+
 def title(a: argparse.Namespace) -> str:
     """When, where and how the table is made."""
     import torch
@@ -129,7 +134,7 @@ def title(a: argparse.Namespace) -> str:
     device = torch.cuda.get_device_name() if a.device == "cuda" else a.device
     return (
         f"# Models three ways, {a.device}, {a.compiler}\n\n{datetime.now(UTC):%Y-%m-%d}, {device}, Python {sys.version.split()[0]}, "
-        f"{', '.join(sorted(set(versions)))}; `python -m benchmarks.model_table {shlex.join(sys.argv[1:])}`. "
+        f"{', '.join(sorted(set(versions)))}; `python -m benchmarks.model_table {_command()}`. "
         f"Batches of {BATCHES}, of images {OF_IMAGES}; {a.sparse} sparse features; {STEPS} steps of SGD.\n\n"
     )
 

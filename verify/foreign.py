@@ -6,7 +6,6 @@ import copy
 import importlib
 import inspect
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +19,7 @@ from torch.fx import Graph, GraphModule
 from fuzz.disturb import runs
 from fuzz.program import Program
 from fuzz.variants import variants
-from optimus.journal import Journal, Rewrite
+from optimus.journal import Journal
 from optimus.pattern import IR, Case, Exactness
 from optimus.plan import patterns
 from optimus.rule import Rule
@@ -28,11 +27,12 @@ from verify.compare import compare
 from verify.differential import Backend, quiet
 from verify.fuzzing import Finding, FuzzReport, Method, UncapturedError, by_graphs, hunt, judge_symbolic
 from verify.shipped import NONE, with_settings
-from verify.subject import PassError, Subject
+from verify.spent import Spent
+from verify.subject import PassError, Subject, one_rewrite
 
 SCALES = (1, 12)
-"""By how much the extents of a find are multiplied, one after the other, until ``torch.compile`` shows it: Inductor treats what is small by
-other rules in front of some passes."""
+"""By how much the extents of a find are multiplied, one after the other, until ``torch.compile`` shows it: Inductor writes out products with
+a matrix of up to 16 x 16 before a pass sees them, and finds have extents of 2."""
 
 
 class Foreign(Subject, Protocol):
@@ -61,19 +61,16 @@ class FunctionPass:
 
     def apply(self, gm: GraphModule) -> Journal:
         """See :class:`verify.subject.Subject`. A change counts as one rewrite of everything."""
-        journal = Journal(plan=self.name, nodes_before=len(gm.graph.nodes), stopped="the function returned")
-        before = str(gm.graph)
-        _take_over(gm, self.function(gm if takes_module(self.function) else gm.graph))
-        outputs = len(gm.graph.find_nodes(op="output"))
-        if outputs != 1:
-            raise ValueError(f"the pass left a graph with {outputs} outputs; accepted is one")
-        gm.graph.lint()
-        gm.recompile()
-        _ = gm.code  # which is written when it is asked for
-        if str(gm.graph) != before:
-            journal.rewrites.append(Rewrite(1, self.name, 1, (), (), (), (), ()))
-        journal.nodes_after = len(gm.graph.nodes)
-        return journal
+
+        def change() -> bool:
+            before = str(gm.graph)
+            _take_over(gm, self.function(gm if takes_module(self.function) else gm.graph))
+            outputs = len(gm.graph.find_nodes(op="output"))
+            if outputs != 1:
+                raise ValueError(f"the pass left a graph with {outputs} outputs; accepted is one")
+            return str(gm.graph) != before
+
+        return one_rewrite(self.name, gm, change)
 
     def compiler(self) -> Callable[..., Any]:
         """See :class:`Foreign`."""
@@ -170,8 +167,8 @@ def judge(chosen: Foreign, seconds: float, seed: int = 0, watch: Callable[[Judge
     A find that ``torch.compile`` does not show, or shows without the pass too, is put aside, and the hunt goes on behind it. The same ``seed``
     draws the same programs. ``watch`` is told how far it is.
     """
-    found, start = Judged(chosen.name), time.monotonic()
-    while (left := seconds - (time.monotonic() - start)) > 0:
+    found, spent = Judged(chosen.name), Spent()
+    while (left := seconds - spent.seconds()) > 0:
         with quiet():
             report: FuzzReport = hunt(chosen, seconds=left, seed_number=seed, skip=found.tried, method=_as_captured)
         found.tried += report.tried
@@ -186,7 +183,7 @@ def judge(chosen: Foreign, seconds: float, seed: int = 0, watch: Callable[[Judge
         found.dismissed.append((report.finding.program, "; ".join(report.finding.differences)))
         if watch is not None:
             watch(found)
-    found.seconds = time.monotonic() - start
+    found.seconds = spent.clock()
     return found
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from optimus.journal import Journal, Rewrite
+from optimus.journal import Journal
 from optimus.pattern import IR, Case, Exactness
 from optimus.plan import patterns
 from optimus.rule import Rule
-
-PREFIX = "inductor:"
+from verify.cli import SHIPPED
+from verify.subject import one_rewrite
 
 NONE: dict[str, Any] = {"pre_grad_fusion_options": {}, "post_grad_fusion_options": {}}
 """Settings of Inductor that switch on no pass that has an option."""
@@ -43,10 +43,10 @@ def shipped() -> dict[str, IR]:
 
 def subject(name: str) -> ShippedPass:
     """The pass called ``name``, with or without ``inductor:`` before it. Raises ``ValueError`` where this PyTorch has none."""
-    option = name.removeprefix(PREFIX)
+    option = name.removeprefix(SHIPPED)
     known = shipped()
     if option not in known:
-        raise ValueError(f"{PREFIX}{option}: PyTorch {torch.__version__} ships no pass of this name; it has {', '.join(known)}")
+        raise ValueError(f"{SHIPPED}{option}: PyTorch {torch.__version__} ships no pass of this name; it has {', '.join(known)}")
     return ShippedPass(option, known[option])
 
 
@@ -60,7 +60,7 @@ class ShippedPass:
     @property
     def name(self) -> str:
         """See :class:`verify.subject.Subject`."""
-        return PREFIX + self.option
+        return SHIPPED + self.option
 
     @property
     def exactness(self) -> Exactness:
@@ -102,15 +102,14 @@ class ShippedPass:
     def apply(self, gm: GraphModule) -> Journal:
         """See :class:`verify.subject.Subject`. A change counts as one rewrite of everything."""
         _loaded()
-        journal = Journal(plan=self.name, nodes_before=len(gm.graph.nodes), stopped="the pass returned")
-        before = _text(gm)
-        with torch._inductor.config.patch(self.configured), _fake_mode(gm):
-            self._run(gm)
-        if _text(gm) != before:
-            journal.rewrites.append(Rewrite(1, self.name, 1, (), (), (), (), ()))
-        gm.recompile()
-        journal.nodes_after = len(gm.graph.nodes)
-        return journal
+
+        def change() -> bool:
+            before = str(gm.graph)
+            with torch._inductor.config.patch(self.configured), _fake_mode(gm):
+                self._run(gm)
+            return str(gm.graph) != before
+
+        return one_rewrite(self.name, gm, change)
 
     def _run(self, gm: GraphModule) -> None:
         from torch._inductor.fx_passes.group_batch_fusion import POST_GRAD_FUSIONS, PRE_GRAD_FUSIONS, group_batch_fusion_passes
@@ -123,7 +122,6 @@ class ShippedPass:
         else:
             (PRE_GRAD_PATTERNS if early else POST_GRAD_PATTERNS)[self.option].apply(gm.graph)
         stable_topological_sort(gm.graph)
-        gm.graph.lint()
 
 
 def with_settings(settings: dict[str, Any]) -> Callable[..., Any]:
@@ -143,10 +141,6 @@ def _loaded() -> None:
 
     pre_grad.lazy_init()
     post_grad.lazy_init()
-
-
-def _text(gm: GraphModule) -> str:
-    return str(gm.graph)
 
 
 @contextmanager

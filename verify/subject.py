@@ -11,7 +11,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from optimus.effects import effects
 from optimus.engine import Engine
-from optimus.journal import Journal
+from optimus.journal import Journal, Rewrite
 from optimus.laws import ALL_LAWS, Law
 from optimus.pattern import IR, Case, Exactness, Pattern
 from optimus.plan import Plan
@@ -156,16 +156,26 @@ class PassSubject:
 
     def apply(self, gm: GraphModule) -> Journal:
         """See :class:`Subject`. A change counts as one rewrite of everything."""
-        from optimus.journal import Rewrite
 
-        journal = Journal(plan=self.name, nodes_before=len(gm.graph.nodes), stopped="the function returned")
-        if self.run(gm.graph):
-            _drop_dead(gm.graph)
-            gm.graph.lint()
-            gm.recompile()
-            journal.rewrites.append(Rewrite(1, self.name, 1, (), (), (), (), ()))
-        journal.nodes_after = len(gm.graph.nodes)
-        return journal
+        def change() -> bool:
+            changed = self.run(gm.graph)
+            if changed:
+                _drop_dead(gm.graph)
+            return changed
+
+        return one_rewrite(self.name, gm, change)
+
+
+def one_rewrite(name: str, gm: GraphModule, change: Callable[[], bool]) -> Journal:
+    """The journal of a function that changes ``gm`` and returns whether it did: of one rewrite of everything, or of none."""
+    journal = Journal(plan=name, nodes_before=len(gm.graph.nodes), stopped="the function returned")
+    if change():
+        gm.graph.lint()
+        gm.recompile()
+        _ = gm.code  # which is written when it is asked for
+        journal.rewrites.append(Rewrite(1, name, 1, (), (), (), (), ()))
+    journal.nodes_after = len(gm.graph.nodes)
+    return journal
 
 
 def _drop_dead(graph: Graph) -> None:
